@@ -67,9 +67,9 @@ type Store interface {
 	// clock also returns it if its clock has reached old.Record.Until since the time old.Now: the state in
 	// old.Record ends at that time, so next is out of date.
 	//
-	// ErrConflict means that next was certainly not written. With it, Swap returns the current Snapshot, or
-	// the zero Snapshot if the store could read the current record only with another request. A store may
-	// return ErrConflict spuriously, but not forever.
+	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns the
+	// current Snapshot, or the zero Snapshot if the store would need another request to read the current
+	// record. A store may return ErrConflict spuriously, but not forever.
 	//
 	// If Swap returns another error, the outcome is unknown. The store might have written next, or might
 	// still write it.

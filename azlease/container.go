@@ -90,9 +90,10 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns an access condition for a write to a blob. With it, the service accepts the write only
-// while the lease of the blob is locked under the given lease ID. Otherwise it answers with status 412 and
-// the error code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
+// Fence returns an access condition for a write to a blob. With this condition, the service accepts the
+// write only while the lease of the blob is locked under the given lease ID. Otherwise it answers with
+// status 412 and the error code LeaseLost, LeaseIdMismatchWithBlobOperation or
+// LeaseNotPresentWithBlobOperation.
 //
 // While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload replaces
 // the metadata of the blob, including the token of the current grant, but does not end the lease. The next

@@ -61,8 +61,9 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Authority returns the authority that grants the Handler's leases. With it, a test can inspect a lease,
-// or change it without a client. [LeaseName] returns the name of the lease of a resource.
+// Authority returns the authority that grants the Handler's leases. With this authority, a test can
+// inspect a lease, or change it without a client. [LeaseName] returns the name of the lease of a
+// resource.
 func (h *Handler) Authority() lease.Authority {
 	h.mustBeMade()
 	return h.auth

@@ -22,8 +22,8 @@ const (
 	headerPublic    = "x-ms-blob-public-access"
 )
 
-// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without it,
-// every request would compute about thirty keys, each of which allocates memory.
+// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without
+// this map, every request would compute about thirty keys, each of which allocates memory.
 var canonicalNames = func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{

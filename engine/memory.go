@@ -55,8 +55,8 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 }
 
 // noteRenewal is like Note, but it keeps the record of a renewal that failed. A renewal changes only the end of
-// the lease, so the record still tells what the next renewal must write. Without it, each of the renewals that
-// time out while a server is slow would be followed by two requests, which would keep the server slow.
+// the lease, so the record still tells what the next renewal must write. If the record were dropped, two
+// requests would follow each renewal that times out at a slow server, and would keep the server slow.
 func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
 	if err == nil || errors.Is(err, lease.ErrConflict) {
 		m.Note(name, snap, err)

@@ -15,13 +15,14 @@ const (
 	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
 )
 
-// A room knows how many renewals a second the leases that are held need, and how many the server does. The latter
-// is known only while requests queue up, and only if most of them are renewals, because a server may do many more
-// renewals than other requests. One measurement may have met a moment at which the machine was busy with something
-// else, or at which much was answered that had waited, so only those count that follow another, and their mean.
-// After that, the server may be able to do more. The bound therefore grows, until the server shows again what it
-// does. It grows no faster than the renewals of the leases that were let in begin, and slowly, because nobody takes back
-// leases beyond the limit, and a server or a process that does all it can has no reserve. The caller holds a lock.
+// A room knows how many renewals a second the leases that are held need, and how many the server does. What the
+// server does is known only while requests queue up, and only if most of them are renewals, because a server may do
+// many more renewals than other requests. A single measurement may be wrong, because the machine was busy with
+// something else at that moment, or because many requests that had waited were answered at once. So only the mean of
+// measurements that follow one another counts. After that, the server may be able to do more. The bound therefore
+// grows, until the server shows again what it does. It grows only as fast as the renewals of newly acquired leases
+// begin, and slowly, because a lease that was acquired beyond the limit stays acquired, and a server or a process at
+// its limit has no reserve. The caller holds a lock.
 type room struct {
 	held  map[string]holding // by name
 	load  float64            // renewals a second of all held

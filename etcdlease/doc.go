@@ -56,12 +56,12 @@
 // which it was created, and all later revisions are greater than its epochs. A key that is deleted and
 // created again therefore starts with a greater epoch.
 //
-// Tokens can fall in two cases. The first is "etcdutl snapshot restore", after which the keys have old
-// values and old epochs, so the same tokens can be granted again. To prevent this, restore with
-// --bump-revision, so that the revision is above every revision of the old cluster. Then delete the keys of
-// all leases, before any client uses a lease. In the second case, a person overwrites the value of an
-// existing key by hand: the Store accepts the epoch in it, even if it is lower than the epoch before. To
-// free a lease, break it or delete its key, but never overwrite the key.
+// Tokens can fall in two cases. In the first case, somebody runs "etcdutl snapshot restore". The keys then have old
+// values and old epochs, so the same tokens can be granted again. To prevent this, restore with --bump-revision, so
+// that the revision is above every revision of the old cluster. Then delete the keys of all leases, before any client
+// uses a lease. In the second case, a person overwrites the value of an existing key by hand: the Store accepts the
+// epoch in it, even if it is lower than the epoch before. To free a lease, break it or delete its key, but never
+// overwrite the key.
 //
 // # Exchanges
 //

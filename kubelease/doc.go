@@ -9,12 +9,12 @@
 // [lease.Authority], such as a break with a grace period, an infinite lease, or a takeover of a lease of
 // the same owner. Every grant has a fencing token.
 //
-// Call [Store.Lease] to hold a lease, and [Store.Authority] to inspect, break or change one. Both start
-// each request from the last state of the lease that the Store has seen, and so need fewer exchanges with
-// the API server. An authority from lease.NewAuthority(store) is just as safe, but each of its renewals
-// takes two exchanges instead of one. Use one Store for the whole life of a client. A new Store has not
-// seen any lease yet, so its first requests take more exchanges, and it starts to count the duration of
-// each lease from the beginning.
+// Call [Store.Lease] to hold a lease, and [Store.Authority] to inspect, break or change one. A Session and
+// this authority start each request from the last state of the lease that the Store has seen, so they need
+// fewer exchanges with the API server. An authority from lease.NewAuthority(store) is just as safe, but each
+// of its renewals takes two exchanges instead of one. Use one Store for the whole life of a client. A new
+// Store has not seen any lease yet, so its first requests take more exchanges, and it starts to count the
+// duration of each lease from the beginning.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a client sends
 // at most 5 requests a second and delays all others, and needs 45 s to detect a dead connection.

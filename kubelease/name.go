@@ -17,8 +17,9 @@ const escapedPrefix = "x--"
 const maxObjectName = 253
 
 // objectName returns the name of the object for a lease: the name of the lease if that is valid as the name
-// of a Kubernetes object, and otherwise its escaped form. That has the prefix "x--", and every byte except
-// a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never share an object.
+// of a Kubernetes object, and otherwise its escaped form. The escaped form has the prefix "x--", and every
+// byte except a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never
+// share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err

@@ -10,12 +10,12 @@
 // [lease.Authority], such as a break with a grace period, an infinite lease, or a takeover of a lease of
 // the same owner. Every grant has a fencing token.
 //
-// Call [Store.Lease] to hold a lease, and [Store.Authority] to inspect, break or change one. Both start
-// each request from the last version of the lease that the Store has seen, and so need fewer round trips to
-// NATS. An authority from lease.NewAuthority(store) is just as safe, but each of its renewals takes three
-// round trips instead of one. Make one Store for each client, and use it for the whole life of the client.
-// A new Store remembers no leases, so its first requests take more round trips, and it starts to count the
-// duration of each lease from the beginning.
+// Call [Store.Lease] to hold a lease, and [Store.Authority] to inspect, break or change one. A Session and this
+// authority start each request from the last version of the lease that the Store has seen, so they need fewer round
+// trips to NATS. An authority from lease.NewAuthority(store) is just as safe, but each of its renewals takes three
+// round trips instead of one. Make one Store for each client, and use it for the whole life of the client. A new
+// Store remembers no leases, so its first requests take more round trips, and it starts to count the duration of each
+// lease from the beginning.
 //
 // # Promises and their limits
 //

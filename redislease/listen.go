@@ -73,8 +73,8 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 
 // subscribe subscribes to a channel, and returns when the server has confirmed it. Only one goroutine at
 // a time may call it. If the request fails or is canceled, it closes the connection, which also ends the
-// watches of other callers. The first call also opens the connection, which can take long, so it cancels
-// its request when ctx is done. Later calls never cancel theirs.
+// watches of other callers. The first call also opens the connection. Because that can take long, the
+// call cancels its request when ctx is done. Later calls never cancel theirs.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]

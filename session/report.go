@@ -39,8 +39,8 @@ type Trace struct {
 	// call Stopping.
 	Stopping func(*lease.LostError)
 
-	// Released is called after every release and every hand-over, with its outcome. That includes a
-	// release that undoes an Acquire or a renewal which was granted too late.
+	// Released is called after every release and every hand-over, with its outcome, also if the release
+	// undoes an Acquire or a renewal that was granted too late.
 	Released func(ReleaseInfo)
 
 	// Ended is called once for every term, when CheckAlive has turned false for it. Its Reason

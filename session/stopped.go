@@ -44,9 +44,9 @@ func consistsOf(err error, expected ...error) bool {
 	return false
 }
 
-// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. The latter counts as a loss,
-// because a guard can reject a write before the Session has noticed that it lost the lease. Pass
-// AfterLoss as [RunOptions.Again] to let [Run] contend again after a loss.
+// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. It counts a stale token as
+// a loss, because a guard can reject a write before the Session has noticed that it lost the lease.
+// Pass AfterLoss as [RunOptions.Again] to let [Run] contend again after a loss.
 func AfterLoss(err error) bool {
 	return errors.Is(err, lease.ErrLost)
 }
