@@ -29,6 +29,7 @@ type script struct {
 	took       time.Duration // for each list
 	broken     error         // of each list
 	members    []scriptMember
+	strays     []string
 	shards     map[string]*scriptShard
 	grants     int
 	shown      string            // the part of the View that was shown last
@@ -115,6 +116,8 @@ func (s *script) run(command string) ([]string, error) {
 		if s.members[i].Drained = verb == "is-drained"; verb == "knows" {
 			s.members[i].knows = rest
 		}
+	case who == "drain-leases":
+		s.strays = strings.Fields(command)[1:]
 	case verb == "has":
 		for _, name := range rest {
 			s.grants++
@@ -275,7 +278,7 @@ func (s *script) once() {
 
 // list returns what a list would show.
 func (s *script) list() listing {
-	l := listing{offers: map[string]int{}, knows: map[string]digest{}, shards: map[string]listed{}, bad: map[string]error{}}
+	l := listing{offers: map[string]int{}, knows: map[string]digest{}, shards: map[string]listed{}, bad: map[string]error{}, strays: s.strays}
 	for _, m := range append(s.members, scriptMember{Member{ID: "p", Weight: s.m.o.Weight, Max: s.m.o.Max}, unlimited, nil}) {
 		if i := slices.IndexFunc(l.members, func(o Member) bool { return o.ID == m.ID }); i >= 0 {
 			continue // p, because it is drained

@@ -3,6 +3,7 @@ package shards
 import (
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,7 @@ type listing struct {
 	knows   map[string]digest // the names that each member knows, by its ID
 	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
 	bad     map[string]error  // why the record of a shard is not valid
+	strays  []string          // the drain leases that name no member, without their prefix; sorted
 }
 
 type listed struct {
@@ -78,7 +80,7 @@ type listed struct {
 // read reads a list. A shard whose record is not valid counts as foreign.
 func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
 	l.offers, l.knows, l.shards, l.bad = map[string]int{}, map[string]digest{}, map[string]listed{}, map[string]error{}
-	drained := map[string]bool{}
+	drains := map[string]bool{} // whether the lease names a member
 	for e, err := range list {
 		if err != nil && e.Name == "" {
 			return listing{}, err
@@ -109,12 +111,27 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 			}
 			l.shards[name] = s
 		case kind == "drain":
-			drained[name] = true
+			if _, group := member.Process(e.Name, e.Record.Owner); group == "" { // or a lease of another group
+				drains[name] = false
+			}
 		}
 	}
 	for i := range l.members {
 		m := &l.members[i]
-		m.Drained = drained[m.ID] || drained[m.Owner]
+		for name := range drains {
+			if namesMember(name, m) {
+				drains[name], m.Drained = true, true
+			}
+		}
 	}
+	maps.DeleteFunc(drains, func(_ string, names bool) bool { return names })
+	l.strays = slices.Sorted(maps.Keys(drains))
 	return l, nil
+}
+
+// namesMember reports whether a drain lease with the given last part of its name is for a process. The name may also be
+// the whole owner of the lease with which the process announces itself.
+func namesMember(name string, m *Member) bool {
+	who, _ := member.MemberLease.Cut(name)
+	return name == m.ID || name == m.Owner || who == label(m.Owner, m.ID)
 }

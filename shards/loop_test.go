@@ -504,13 +504,14 @@ func TestDifferentNames(t *testing.T) {
 	}
 }
 
-// Somebody who holds the drain lease of a process takes its shards from it, under its owner or its ID, and
+// Somebody who holds the drain lease of a process takes its shards from it, under its owner, its ID or both, and
 // gives them back by a release. Work that moves is told to stop before.
 func TestDrain(t *testing.T) {
 	inTown(t, 30, func(c *town) {
 		p := c.settle(3)[1]
 		p.stop.Store(int64(2 * time.Second))
-		for _, who := range []string{p.group.o.Session.Owner, p.group.View().ID} {
+		owner, id := p.group.o.Session.Owner, p.group.View().ID
+		for _, who := range []string{owner, id, label(owner, id), memberOwner(label(owner, id), 1, 0, unlimited, digestOf(nil))} {
 			drain, err := session.New(c.store.Authority(), drainName("t/", who), &session.Options{Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
@@ -587,6 +588,11 @@ func TestNestedPrefixes(t *testing.T) {
 			}
 			if n := len(outer.group.View().Members); n != 2 {
 				t.Errorf("%s: the outer group has %d members", inner, n)
+			}
+			outer.group.mu.Lock()
+			defer outer.group.mu.Unlock()
+			if strays := outer.group.seen.list.strays; len(strays) > 0 {
+				t.Errorf("%s: the outer group takes %q for drain leases", inner, strays)
 			}
 		})
 	}

@@ -30,8 +30,9 @@ type machine struct {
 	breaksFrom time.Time // until then, other processes may count fewer shards, and this one breaks no lease
 	order      uint64    // of the shard that was taken last
 	balanced   bool
-	idle       int  // the number of idle shards that was reported last
-	drained    bool // whether an operator drains this process
+	idle       int            // the number of idle shards that was reported last
+	drained    bool           // whether an operator drains this process
+	strays     map[string]int // the drain leases that name no process, and how many lists in a row have shown each
 	failures   struct{ lists, names int }
 }
 

@@ -46,7 +46,8 @@ type Options struct {
 	//   - at Debug, each shard that this process acquires or releases;
 	//   - at Info, the number of this process's shards, when all shares are balanced;
 	//   - at Warn, how many shards are idle because every process has its Max; at Info, that none is any more;
-	//   - at Info, that this process is drained, and that it is not any more;
+	//   - at Info, that this process is drained, and that it is not any more; at Warn, a drain lease that
+	//     names no process;
 	//   - at Warn, each shard that is lost, each lease that is broken, and that the process is in quarantine
 	//     because all its work fails; at Info, that it takes its share again;
 	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of

@@ -57,6 +57,7 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	}
 	m.failures.lists = 0
 	m.remember(p, &do)
+	m.reportStrays(&do)
 	m.move(p, &do)
 	m.forget(p.now)
 	return m.seen, do
@@ -256,6 +257,17 @@ func (m *machine) reportShares(mine, members int, do *actions) {
 	if m.balanced = m.seen.view.Moves == 0 && m.idle == 0; m.balanced && !was {
 		do.reports = append(do.reports, reportBalanced(mine, members))
 	}
+}
+
+// reportStrays reports each drain lease that two lists in a row have shown, and that names no process.
+func (m *machine) reportStrays(do *actions) {
+	strays := map[string]int{}
+	for _, name := range m.seen.list.strays {
+		if strays[name] = m.strays[name] + 1; strays[name] == 2 {
+			do.reports = append(do.reports, reportStray(drainName(m.prefix, name)))
+		}
+	}
+	m.strays = strays
 }
 
 // forget deletes what is stored about names that no longer exist, except recent failures.

@@ -136,6 +136,12 @@ func reportDrained(id string, begins bool) report {
 	return func(g *Group) { g.log(slog.LevelInfo, text, "id", id) }
 }
 
+func reportStray(name string) report {
+	return func(g *Group) {
+		g.log(slog.LevelWarn, "a drain lease has no effect, because it names the owner or the ID of no process", "name", name)
+	}
+}
+
 func reportQuarantine(pause time.Duration) report {
 	return func(g *Group) {
 		g.log(slog.LevelWarn, "no work goes well, so the process is in quarantine", "pause", pause)

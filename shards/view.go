@@ -28,8 +28,9 @@ type Member struct {
 	Max    int    // 0 means no limit
 	Shards int    // number of shards that it holds
 
-	// Drained is true while somebody holds the lease PREFIX + "drain/" + Owner, or PREFIX + "drain/" + ID.
-	// The process then takes no shards, and releases those that other processes have room for.
+	// Drained is true while somebody holds the lease PREFIX + "drain/" + ID. In place of the ID, it can also
+	// be the Owner, which drains all processes with this Owner, or Owner + "/" + ID. The process then takes
+	// no shards, and releases those that other processes have room for.
 	Drained bool
 }
 
