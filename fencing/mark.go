@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fencedlease/lease"
@@ -10,6 +11,9 @@ import (
 
 // A Mark is the newest token that a resource has seen, stored with the data of the resource. Each value of
 // type Mark is used in one transaction, which also writes the data, so that both are committed or neither.
+//
+// If a Mark is a [fmt.Stringer], its text, such as `mark "accounts"`, stands in the errors of [Advance] about a
+// malformed token or mark.
 type Mark interface {
 	// Advance raises the mark to tok if the mark is older, and returns the resulting mark. The caller
 	// passes a well-formed token. If Advance returns an error, the caller must not commit the transaction.
@@ -43,11 +47,18 @@ type Mark interface {
 // A new holder must call Advance before its first read, in the transaction of that read, or in an earlier
 // one that has committed. A transaction that is rolled back stores neither its mark nor its data.
 func Advance(ctx context.Context, m Mark, tok lease.Token) error {
-	if err := tok.Validate(); err != nil {
-		return err
-	}
 	if m == nil {
 		return fields.Missing("Advance.m")
+	}
+	name := "Mark"
+	if named, ok := m.(fmt.Stringer); ok {
+		name = named.String()
+	}
+	if err := tok.Validate(); err != nil {
+		if field := (*lease.FieldError)(nil); name != "Mark" && errors.As(err, &field) {
+			field.Field = "Token for " + name
+		}
+		return err
 	}
 	seen, err := m.Advance(ctx, tok)
 	if err != nil {
@@ -60,7 +71,7 @@ func Advance(ctx context.Context, m Mark, tok lease.Token) error {
 		return &StaleError{tok, seen}
 	}
 	return &lease.FieldError{
-		Field: "Mark", Value: fmt.Sprintf("%.80q", seen),
+		Field: name, Value: fmt.Sprintf("%.80q", seen),
 		Bound: "must be a token not older than " + string(tok), Code: lease.ErrCorrupt,
 	}
 }

@@ -17,6 +17,21 @@ func (f markFunc) Advance(ctx context.Context, tok lease.Token) (lease.Token, er
 	return f(ctx, tok)
 }
 
+// A namedMark is a mark with a name.
+type namedMark struct{ markFunc }
+
+func (namedMark) String() string { return `mark "a"` }
+
+// The errors about a malformed token or mark say which mark it is, if it has a name.
+func TestAdvanceNamesTheMark(t *testing.T) {
+	m := namedMark{func(context.Context, lease.Token) (lease.Token, error) { return "x", nil }}
+	for shown, want := range map[lease.Token]string{"7": `Token for mark "a" = "7": must be `, tok(7): `mark "a" = "x": must be `} {
+		if err := fencing.Advance(t.Context(), m, shown); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s...", err, want)
+		}
+	}
+}
+
 // SPEC G1, G4.
 func TestAdvanceTable(t *testing.T) {
 	unreachable := errors.New("store unreachable")

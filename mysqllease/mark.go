@@ -38,6 +38,8 @@ type mark struct {
 
 // Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as text. All valid
 // tokens have the same number of digits, so the newer of two is the greater text.
+func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
+
 func (m mark) Advance(ctx context.Context, tok lease.Token) (seen lease.Token, err error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

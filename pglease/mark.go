@@ -3,6 +3,7 @@ package pglease
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,6 +53,8 @@ type mark struct {
 
 // Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as strings.
 // All valid tokens have the same number of digits, so the newer of two is the greater string.
+func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
+
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

@@ -65,6 +65,9 @@ const staleReply = "STALETOKEN"
 
 var advance = redis.NewScript(compare + "return ARGV[1]")
 
+// String returns the key of the mark, for errors.
+func (m Mark) String() string { return fmt.Sprintf("mark %q", m.key) }
+
 // Advance raises the mark to tok if tok is newer, and returns the resulting mark. If the mark is malformed,
 // Advance compares the two as strings, and returns an error with the Code [lease.ErrCorrupt] if the mark is
 // greater. See [fencing.Mark].
@@ -101,7 +104,7 @@ func NewScript(lua string) *Script {
 // client can run it a second time, unless MaxRetries of the client is -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redislease: run a script under the mark %q: %w", m.key, err)
 	}
 	if err := m.check(); err != nil {
 		return nil, err
