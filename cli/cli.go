@@ -301,7 +301,11 @@ func (c *call) one(what string) (string, error) {
 // unreachable is the failure of a request to the store. A bad argument or URL is a failure of usage.
 func (c *call) unreachable(err error) error {
 	var bad *lease.FieldError
-	if errors.As(err, new(*open.URLError)) || errors.As(err, &bad) && given(bad) {
+	var wrong *open.URLError
+	if errors.As(err, &wrong) && errors.Is(err, open.ErrNotImported) {
+		return fail(exitUsage, "this command has no store for %s URLs: in a clone of the repository, (cd cmd/lease && go install .) builds the one with all stores", wrong.Scheme)
+	}
+	if wrong != nil || errors.As(err, &bad) && given(bad) {
 		return fail(exitUsage, "%v", err)
 	}
 	check := "its URL, its server and the credentials"

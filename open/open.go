@@ -49,6 +49,10 @@ type Opener func(ctx context.Context, url string) (Leases, error)
 // ErrMalformed takes the place of the error of a parser whose text could contain the password of the URL.
 var ErrMalformed = errors.New("malformed")
 
+// ErrNotImported means that the scheme of the URL is that of a store of this library whose package the program does
+// not import.
+var ErrNotImported = errors.New("this program has no such store")
+
 // A URLError says what is wrong with the URL of a store. It never contains the URL, which can contain a
 // password.
 type URLError struct {
@@ -138,14 +142,21 @@ func unknown(url, name string, found bool) error {
 		forms = "; this program imports no store"
 	}
 	switch engine := elsewhere[name]; {
+	case url == "":
+		return &URLError{"", errors.New("the URL is empty" + forms)}
 	case found && engine != "":
-		return &URLError{name, errors.New("this program has no such store: import github.com/fencedlease/lease/" + engine + forms)}
+		return &URLError{name, fmt.Errorf("%w: import github.com/fencedlease/lease/%s%s", ErrNotImported, engine, forms)}
 	case strings.ContainsAny(url, "/.") && !strings.ContainsAny(url, ":@"):
 		return &URLError{"", errors.New("unknown store (for a file, write file:" + url + ")" + forms)}
-	case !found || strings.ContainsAny(name, "@/ ") || !strings.HasPrefix(url[len(name):], "://"):
+	case !found || !isScheme(name) || strings.Contains(url, "@") && !strings.HasPrefix(url[len(name):], "://"): // it may be a user of a URL without a scheme
 		return &URLError{"", errors.New("unknown store" + forms)}
 	}
 	return &URLError{name, errors.New("unknown store" + forms)}
+}
+
+// isScheme reports whether a text can be the scheme of a URL.
+func isScheme(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' })
 }
 
 // Hosts returns the hosts and the path of a URL such as "nats://HOST:PORT,HOST:PORT/PATH". Package net/url

@@ -66,7 +66,8 @@ func TestStore(t *testing.T) {
 func TestWrongURLs(t *testing.T) {
 	open.Register("wrong", "wrong://HOST", func(context.Context, string) (open.Leases, error) { return nil, open.ErrMalformed })
 	for url, want := range map[string]string{
-		"":                        "unknown store; use one of ",
+		"":                        "store URL: the URL is empty; use one of ",
+		"fil:/x":                  "store URL fil: unknown store; use one of ",
 		"leases.db":               "for a file, write file:leases.db",
 		"zk://host:1":             "store URL zk: unknown store; use one of ",
 		"u:secret@host:1":         "store URL: unknown store",
@@ -79,7 +80,7 @@ func TestWrongURLs(t *testing.T) {
 	} {
 		_, err := open.Store(t.Context(), url)
 		var wrong *open.URLError
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if !errors.As(err, &wrong) || errors.Is(err, open.ErrNotImported) != strings.HasPrefix(want, "import") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v, want a URLError with %q", url, err, want)
 		}
 	}
