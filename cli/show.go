@@ -78,6 +78,16 @@ func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, 
 	}
 }
 
+// inspected returns the row of a lease that was read, and whether its record says that it was ever held. If not, its Epoch
+// is that of a name that the store has forgotten. Azure does not name an earlier holder.
+func (c *call) inspected(name string, res lease.Result) (w row, ever bool) {
+	w, r := newRow(name, res.Record, res.Now), res.Record
+	if ever = strings.HasPrefix(c.store, "azblob:") || r != (lease.Record{Epoch: r.Epoch}); !ever {
+		w.Token = ""
+	}
+	return w, ever
+}
+
 func seconds(d time.Duration) float64 {
 	if d == lease.Infinite {
 		return -1
@@ -216,11 +226,11 @@ func show(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.unreachable(err)
 	}
-	r, azure := res.Record, strings.HasPrefix(c.store, "azblob:") // Azure does not name an earlier holder
-	if !c.json && !azure && r == (lease.Record{Epoch: r.Epoch}) {
+	w, ever := c.inspected(name, res)
+	if !c.json && !ever {
 		fmt.Fprintf(os.Stderr, "no record says that %q was ever held\n", name)
 	}
-	return output(c, []row{newRow(name, res.Record, res.Now)})
+	return output(c, []row{w})
 }
 
 // breakLease is lease break.

@@ -35,7 +35,7 @@ func watch(ctx context.Context, c *call) error {
 	w, watches := store.Authority().(lease.Watcher)
 	watches = watches && !strings.HasSuffix(name, "/")
 	for {
-		now, err := look(ctx, store, name)
+		now, err := c.look(ctx, store, name)
 		switch {
 		case err != nil && (first || errors.As(err, new(*lease.PermanentError))):
 			return c.unreachable(err)
@@ -77,13 +77,13 @@ func watch(ctx context.Context, c *call) error {
 }
 
 // look reads the lease or, if the name ends with "/", all leases whose names begin with it.
-func look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
+func (c *call) look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
 	seen := map[string]row{}
 	if !strings.HasSuffix(name, "/") {
 		ctx, cancel := context.WithTimeout(ctx, silence)
 		defer cancel()
 		res, err := lease.Inspect(ctx, store.Authority(), name)
-		seen[name] = newRow(name, res.Record, res.Now)
+		seen[name], _ = c.inspected(name, res)
 		return seen, err
 	}
 	for w, err := range rows(ctx, store, name) {
