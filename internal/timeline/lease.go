@@ -95,8 +95,7 @@ func (d *Drawing) Change(at time.Time, c Change, holders bool) {
 	case lease.Breaking:
 		kind = Breaking
 	}
-	n, _ := now.Token.Epoch()
-	text := fmt.Sprint("token ", n)
+	text := "token " + shortToken(now.Token)
 	if holders {
 		d.Set(now.Name, at, kind, text, time.Time{})
 		if old.Owner != "" && old.Owner != now.Owner {
@@ -116,4 +115,15 @@ func (d *Drawing) Change(at time.Time, c Change, holders bool) {
 	case old.State.Locked() && (now.State == lease.Expired || now.State == lease.Broken):
 		d.Mark(now.Name, at, Loss, fmt.Sprintf("the lease of %s is %v", old.Owner, now.State))
 	}
+}
+
+// shortToken returns the number of a token or, if it is long, the last digits: the first ones are the same in all tokens
+// of a lease, and would not fit.
+func shortToken(tok lease.Token) string {
+	const last = 5
+	n, _ := tok.Epoch()
+	if s := fmt.Sprint(n); len(s) > last+1 {
+		return "…" + s[len(s)-last:]
+	}
+	return fmt.Sprint(n)
 }

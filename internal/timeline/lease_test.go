@@ -79,3 +79,17 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
+
+// A long token is drawn with its last digits, which tell it from those before and after.
+func TestLongToken(t *testing.T) {
+	d := new(Drawing)
+	for i, epoch := range []uint64{1_795_978_654_061_059, 1_795_978_654_061_060, 123_456} {
+		d.Change(began.Add(time.Duration(i)*time.Second), Change{Now: Lease{Name: "x", State: lease.Leased, Owner: "one", Token: lease.TokenOf(epoch)}}, true)
+	}
+	text := wellFormed(t, d.SVG(began.Add(3*time.Second)))
+	for _, want := range []string{"token …61059\n", "token …61060\n", "token 123456\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
