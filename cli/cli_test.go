@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
 )
 
 // A command without the store of a URL says which command has it, because its user cannot import a package.
@@ -29,5 +30,14 @@ func TestNeverHeld(t *testing.T) {
 		if w, ever := (&call{store: c.store}).inspected("a", c.res); w.Token != c.token || ever != (c.token != "") {
 			t.Errorf("%s: the token is %q, ever held: %v", c.store, w.Token, ever)
 		}
+	}
+}
+
+// The table shows only which process holds a lease of packages shards and slots. lease show prints the whole owner.
+func TestProcessOfARow(t *testing.T) {
+	whole := member.SlotLease.Owner("host-1", 7, 0, 1, 2, "1f")
+	w := row{Name: "x/slots/0", State: lease.Leased, Owner: whole}
+	if got := w.process(); got != "host-1/1f" || w.Seen().Owner != got || !strings.HasSuffix(w.cells(got), "\t"+got) {
+		t.Errorf("%q is the process %q, in the row %q", whole, got, w.cells(got))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/member"
 	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/session"
 )
@@ -130,7 +131,13 @@ func colour(s lease.State) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[39m", n, s)
 }
 
-func (w row) cells() string {
+// process returns which process the owner names. What packages shards and slots add to it is only in -json and lease show.
+func (w row) process() string {
+	p, _ := member.Process(w.Name, w.Owner)
+	return p
+}
+
+func (w row) cells(owner string) string {
 	if w.Error != "" {
 		return printable(w.Name) + "\t\t\t\t" + printable(w.Error)
 	}
@@ -138,11 +145,11 @@ func (w row) cells() string {
 	if w.State.Locked() {
 		left = remaining(w.left)
 	}
-	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(w.Owner)}, "\t")
+	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(owner)}, "\t")
 }
 
-// output prints rows. The table has no header if it is empty.
-func output(c *call, rows []row) error {
+// output prints rows. The table has no header if it is empty. Its last column is what the function owner returns.
+func output(c *call, rows []row, owner func(row) string) error {
 	if c.json {
 		enc := json.NewEncoder(os.Stdout)
 		for _, w := range rows {
@@ -162,7 +169,7 @@ func output(c *call, rows []row) error {
 		fmt.Fprintln(t, "NAME\tSTATE\tLEFT\tTOKEN\tOWNER")
 	}
 	for _, w := range rows {
-		fmt.Fprintln(t, w.cells())
+		fmt.Fprintln(t, w.cells(owner(w)))
 	}
 	return t.Flush()
 }
@@ -192,7 +199,7 @@ func list(ctx context.Context, c *call) error {
 		all = append(all, w)
 	}
 	slices.SortFunc(all, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-	if err := output(c, all); err != nil {
+	if err := output(c, all, row.process); err != nil {
 		return err
 	}
 	switch {
@@ -230,7 +237,7 @@ func show(ctx context.Context, c *call) error {
 	if !c.json && !ever {
 		fmt.Fprintf(os.Stderr, "no record says that %q was ever held\n", name)
 	}
-	return output(c, []row{w})
+	return output(c, []row{w}, func(w row) string { return w.Owner })
 }
 
 // breakLease is lease break.

@@ -97,7 +97,7 @@ func (c *call) look(ctx context.Context, store open.Leases, name string) (map[st
 
 // Seen returns the lease for a timeline.
 func (w row) Seen() timeline.Lease {
-	return timeline.Lease{Name: w.Name, State: w.State, Owner: w.Owner, Token: w.Token, Left: w.left, Error: w.Error}
+	return timeline.Lease{Name: w.Name, State: w.State, Owner: w.process(), Token: w.Token, Left: w.left, Error: w.Error}
 }
 
 func line(c *call, w row) error {
@@ -106,6 +106,6 @@ func line(c *call, w row) error {
 		w.Time = &now
 		return json.NewEncoder(os.Stdout).Encode(w)
 	}
-	_, err := fmt.Println(now.Format("15:04:05.000") + "  " + strings.ReplaceAll(w.cells(), "\t", "  "))
+	_, err := fmt.Println(now.Format("15:04:05.000") + "  " + strings.ReplaceAll(w.cells(w.process()), "\t", "  "))
 	return err
 }
