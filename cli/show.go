@@ -93,7 +93,7 @@ func seconds(d time.Duration) float64 {
 	if d == lease.Infinite {
 		return -1
 	}
-	return d.Round(time.Millisecond).Seconds()
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000 // 2.647 and not 2.6470000000000002, as Seconds would
 }
 
 // remaining formats a remaining time for people.

@@ -27,6 +27,9 @@ type row struct {
 // ID, with which a program could act as the holder.
 func rows(t *testing.T, out string) (all []row) {
 	t.Helper()
+	if long := regexp.MustCompile(`\.\d{4,}`).FindString(out); long != "" {
+		t.Errorf("more than milliseconds: %s in %s", long, out)
+	}
 	d := json.NewDecoder(strings.NewReader(out))
 	for d.DisallowUnknownFields(); d.More(); {
 		var r row
