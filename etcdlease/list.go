@@ -57,12 +57,10 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 }
 
 // page reads one page when the gate lets it.
-func (e *backend) page(ctx context.Context, key, end string) (*clientv3.GetResponse, error) {
-	pass, err := e.gate.Enter(ctx, engine.Request{})
-	if err != nil {
-		return nil, err
-	}
-	res, err := e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
-	pass.Leave(err == nil)
+func (e *backend) page(ctx context.Context, key, end string) (res *clientv3.GetResponse, err error) {
+	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
+		res, err = e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
+		return err
+	})
 	return res, err
 }

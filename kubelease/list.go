@@ -67,13 +67,11 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 }
 
 // page reads one page when the gate lets it.
-func (e *backend) page(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	pass, err := e.gate.Enter(ctx, engine.Request{})
-	if err != nil {
-		return nil, err
-	}
-	objects, err := e.list(ctx, o)
-	pass.Leave(err == nil)
+func (e *backend) page(ctx context.Context, o metav1.ListOptions) (objects *coordinationv1.LeaseList, err error) {
+	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
+		objects, err = e.list(ctx, o)
+		return err
+	})
 	return objects, err
 }
 

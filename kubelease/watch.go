@@ -25,7 +25,12 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	}
 	watching, cancel, _ := e.server.Watch(ctx)
 	impatient := time.AfterFunc(confirmTimeout, cancel)
-	events, last, err := e.startWatch(watching, name, key)
+	var events watch.Interface
+	var last engine.Entry
+	err = e.gate.Do(watching, engine.Request{}, func() (err error) {
+		events, last, err = e.startWatch(watching, name, key)
+		return err
+	})
 	if !impatient.Stop() && ctx.Err() == nil {
 		if err == nil {
 			events.Stop()
@@ -59,11 +64,6 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 // startWatch starts a watch of one object, and returns the lease in the object. It starts at the recent
 // resourceVersion that readForWatch returns, because the API server drops old versions.
 func (e *backend) startWatch(ctx context.Context, name, key string) (events watch.Interface, last engine.Entry, err error) {
-	pass, err := e.gate.Enter(ctx, engine.Request{})
-	if err != nil {
-		return nil, last, e.describeError(ctx, "watch", key, err)
-	}
-	defer func() { pass.Leave(err == nil) }()
 	last, moment, err := e.readForWatch(ctx, name, key)
 	if err != nil {
 		return nil, last, err

@@ -78,31 +78,18 @@ type listed struct {
 
 // list reads one lease.
 func (e *backend) list(ctx context.Context, name string) (l listed) {
-	pass, err := e.enter(ctx)
-	if err != nil {
-		l.err = err
-		return l
-	}
-	defer func() { pass.Leave(l.err == nil || lease.CodeOf(l.err) != 0) }()
-	l.err = e.readCurrent(ctx, encode(name), func(m message) (err error) {
-		if err := e.confirm(ctx, m.key, m.revision); err != nil {
+	l.err = e.gate.Do(ctx, engine.Request{}, func() error {
+		return e.readCurrent(ctx, encode(name), func(m message) (err error) {
+			if err := e.confirm(ctx, m.key, m.revision); err != nil {
+				return err
+			}
+			if l.absent = m.absent(); !l.absent {
+				l.Entry, err = e.entry(m)
+			}
 			return err
-		}
-		if l.absent = m.absent(); !l.absent {
-			l.Entry, err = e.entry(m)
-		}
-		return err
+		})
 	})
 	return l
-}
-
-// enter blocks until the gate lets a request of a list pass. The other requests pass the gate in [engine.Store].
-func (e *backend) enter(ctx context.Context) (engine.Pass, error) {
-	pass, err := e.gate.Enter(ctx, engine.Request{})
-	if err != nil {
-		return pass, fmt.Errorf("natslease: list bucket %q: not sent while other requests are under way: %w", e.bucket, err)
-	}
-	return pass, nil
 }
 
 // listNames returns the sorted names that begin with prefix. It misses no name whose key existed before
@@ -113,13 +100,11 @@ func (e *backend) enter(ctx context.Context) (engine.Pass, error) {
 func (e *backend) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
-	pass, err := e.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	mark, err := e.publish(ctx, "list", confirmKey, nil)
-	pass.Leave(err == nil)
-	if err != nil {
+	var mark uint64
+	if err := e.gate.Do(ctx, engine.Request{}, func() (err error) {
+		mark, err = e.publish(ctx, "list", confirmKey, nil)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for stale := 0; ; stale++ {

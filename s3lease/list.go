@@ -1,9 +1,9 @@
 package s3lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -75,12 +75,12 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 }
 
 // enter calls f when the gate lets a request of a list or a watch pass.
-func (b *backend) enter(ctx context.Context, f func() error) error {
-	pass, err := b.gate.Enter(ctx, engine.Request{})
-	if err != nil {
-		return fmt.Errorf("s3lease: not sent while other requests of this store are under way: %w", err)
-	}
-	err = f()
-	pass.Leave(err == nil || errors.Is(err, errAbsent) || lease.CodeOf(err) == lease.ErrCorrupt)
-	return err
+func (b *backend) enter(ctx context.Context, f func() error) (err error) {
+	unsent := b.gate.Do(ctx, engine.Request{}, func() error {
+		if err = f(); errors.Is(err, errAbsent) {
+			return nil // the service has answered
+		}
+		return err
+	})
+	return cmp.Or(err, unsent)
 }
