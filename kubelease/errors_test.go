@@ -230,7 +230,7 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(cause) })
 				err := c.request(ctx, s)
-				if lease.CodeOf(err) != 0 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
+				if lease.CodeOf(err).Refusal() || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
 					t.Errorf("%s, ended because %q: %v, with the code %v", c.hangs, cause, err, lease.CodeOf(err))
 				}
 			})

@@ -63,7 +63,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 					continue // a list does not need it
 				}
 				says(t, err, "jobs/nightly", s.says)
-				if errors.As(err, new(*lease.PermanentError)) != s.permanent || lease.CodeOf(err) != 0 {
+				if errors.As(err, new(*lease.PermanentError)) != s.permanent || lease.CodeOf(err).Refusal() {
 					t.Errorf("permanent is %v of %v", !s.permanent, err)
 				}
 			}

@@ -40,7 +40,7 @@ func TestFailoverWithReplicas(t *testing.T) {
 	p.link.Isolate()
 	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), {Action: lease.ActionRead}} {
 		res, err := a.Do(t.Context(), "y", req)
-		if err == nil || lease.CodeOf(err) != 0 || !res.Now.IsZero() {
+		if err == nil || lease.CodeOf(err).Refusal() || !res.Now.IsZero() {
 			t.Errorf("%v without the replica: %v, %v", req.Action, res.Record, err)
 		}
 		if !strings.Contains(err.Error(), "0 of 1 replicas") {

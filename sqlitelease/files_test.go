@@ -143,7 +143,7 @@ func TestLostFiles(t *testing.T) {
 				}
 			}
 			_, err := s.Authority().Do(t.Context(), "a", lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute})
-			if lease.CodeOf(err) != 0 || !errors.As(err, new(*lease.PermanentError)) {
+			if lease.CodeOf(err).Refusal() || !errors.As(err, new(*lease.PermanentError)) {
 				t.Errorf("acquire: %v", err)
 			}
 			if _, err := s.Load(t.Context(), "a"); !errors.As(err, new(*lease.PermanentError)) {
