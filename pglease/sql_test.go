@@ -111,7 +111,7 @@ func TestDriverPanics(t *testing.T) {
 	s, _ := script(t, func() error { panic("index out of range") })
 	_, err := s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
 	says(t, err, "the driver panicked: index out of range", "binary_parameters=yes")
-	if lease.CodeOf(err) != 0 || errors.As(err, new(*lease.PermanentError)) {
+	if lease.CodeOf(err).Refusal() || errors.As(err, new(*lease.PermanentError)) {
 		t.Errorf("%v", err)
 	}
 }

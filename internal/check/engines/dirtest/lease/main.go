@@ -1,3 +1,5 @@
+//go:build linux
+
 // Lease is the command lease for leases in a directory.
 package main
 
