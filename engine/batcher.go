@@ -11,7 +11,7 @@ import (
 // A Batcher sends the renewals of many leases in one request. It can also send requests of another kind
 // together; the comments of its fields and methods speak of renewals.
 //
-// As long as fewer than Few requests are under way, each renewal is a request of its own. Otherwise renewals
+// As long as fewer requests are under way than the field Few says, each renewal is a request of its own. Otherwise renewals
 // wait until the Gate lets the next request through. Only then the Batcher decides which renewals are in that
 // request: the most urgent ones first, and none that could no longer be answered in time.
 //
@@ -210,8 +210,8 @@ func (b *Batcher[Q, A]) measure() {
 	b.behind = behind
 }
 
-// take removes the renewals of the next request, at most so many, from those that wait. It answers those for which it
-// is too late. The caller holds the lock.
+// take removes from the renewals that wait those of the next request, which are at most as many as the parameter says. It
+// answers the callers of renewals for which it is too late. The caller holds the lock.
 func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 	now := time.Now()
 	for b.waiting.len() > 0 && len(batch) < most {

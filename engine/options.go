@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// HighestFloor is the highest epoch that a Floor can have: above it, there would be no newer token.
+// HighestFloor is the highest epoch that a Floor can have. A store with a higher floor could grant no token, because
+// there is none that is newer.
 const HighestFloor = math.MaxInt64 - 1
 
 // CheckOptions checks the options that most stores have, and returns the epoch of floor, or 0 if floor is

@@ -95,8 +95,8 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release: nil, or err, wrapped as by [Fake.Next]. The lease is
-// released in any case, as if only the answer of the authority had been lost. The results of several
+// NextRelease sets the result of the next Release: nil, or err, wrapped as by [Fake.Next]. Even if
+// that is an error, the lease is released: only the answer of the authority is lost. The results of several
 // calls are used in their order; after the last, a Release returns nil.
 //
 // A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or

@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule, for the message of a failure. Times count from its first line.
+// A history is a log of the calls of a rule, which is printed if the rule fails. Times count from its first line.
 // It is safe for concurrent use by multiple goroutines. The zero history is empty and ready to use.
 type history struct {
 	delays  delays

@@ -122,6 +122,6 @@
 // its renewal for too long. If the number of connections is limited, a Store sends renewals, releases and
 // notifications first, and reserves a quarter of the connections for them: one of two or three, and none of
 // one. While these are busy, renewals wait and are then sent together in one statement, first those of the
-// leases that would end first. If the server cannot renew more leases than those that are held, the Store
-// refuses another with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
+// leases that would end first. If the server can only just renew the leases that the Store holds, the
+// Store refuses another one with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
 package pglease

@@ -33,7 +33,7 @@ type notifier struct {
 	sending bool
 }
 
-// A batch is a set of names whose leases have changed, and whose watches one statement notifies.
+// A batch is a set of names of leases that have changed. One statement notifies the watches of all of them.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed

@@ -25,8 +25,8 @@ type Options struct {
 	// and TakeOver must not be set. Default: the defaults of package session.
 	Session *session.Options
 
-	// Priority orders the calls that wait: the highest Priority is first, and makes a holder with a lower
-	// one stop. Default: 0.
+	// Priority orders the calls that wait: the highest Priority is first. If all slots are taken, a call makes
+	// a holder with a lower Priority stop. Default: 0.
 	Priority int
 
 	// PriorityAfter is how long after New a Priority above 0 takes effect; until then it counts as 0. So a
