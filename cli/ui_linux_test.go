@@ -76,7 +76,7 @@ func TestInBrowser(t *testing.T) {
 	for i := range 5000 {
 		w.hold(fmt.Sprint("x/many/", i), fmt.Sprint("process-", i%40), time.Hour)
 	}
-	b.until(`$("states").innerText.includes("5,012 not free") && $("rows").children.length === 200 && $("more").innerText.includes("4,812 are")`)
+	b.until(`$("states").innerText.includes("5,012 in all") && $("rows").children.length === 200 && $("more").innerText.includes("4,812 are")`)
 	b.look("many")
 	b.press("2")
 	b.until(`/process-0\s+125 leases[^]*and 65 more/.test($("processes").innerText)`)

@@ -84,7 +84,7 @@ function counts() {
     if (!$(id)) $('states').append(Object.assign(button('', '', () => { state = s; limit = 200; show(); }), { id }));
     $(id).hidden = !(s === '' || n[s] || state === s);
     $(id).setAttribute('aria-pressed', state === s);
-    put($(id), (n[s] || 0).toLocaleString('en') + ' ' + (s || 'not free'));
+    put($(id), (n[s] || 0).toLocaleString('en') + ' ' + (s || 'in all'));
   }
 }
 function news(into, all, named) {
