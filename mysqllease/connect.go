@@ -121,7 +121,8 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again fun
 }
 
 // once sends a request over a connection of the pool. A server that has become read-only, or is stopping, can keep
-// its connections open while new ones lead to another server, so once closes the connection.
+// its connections open while new ones lead to another server, so once closes the connection. It also closes one that
+// the server closes after a statement that is too large, because the pool would send the next request over it.
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {

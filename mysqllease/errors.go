@@ -49,9 +49,9 @@ func isReadOnly(err error) bool {
 // tooLarge reports whether a statement was certainly not carried out, because it was larger than max_allowed_packet.
 func tooLarge(err error) bool { return number(err) == 1153 || errors.Is(err, mysql.ErrPktTooLarge) }
 
-// mustLeave reports whether err shows that the server of a connection can no longer store leases,
-// because it is read-only or stopping (1053).
-func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 }
+// mustLeave reports whether err shows that a connection is of no more use, because its server is read-only or stopping
+// (1053), or closes the connection after a statement that is too large (1153).
+func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 || tooLarge(err) }
 
 // connectionBroke reports whether a connection broke, after which the outcome of its request is unknown. The server
 // can say so, when it stops (1053) or when an operator ends the connection (1927).
