@@ -143,11 +143,12 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 // client makes the requests of one client. Each acquire and each change proposes a new ID, which is stored in
 // the variable newest when it is granted. All clients share this variable, and use its ID in most of their
 // requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later
-// acquire of unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs.
+// acquire of unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs. A request that
+// was certainly not carried out, because the authority is out of reach, says nothing, so the client makes another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
-	for range w.Requests {
+	for made, tried := 0, 0; made < w.Requests && tried < 10*w.Requests; tried++ {
 		time.Sleep(w.pause(rng, left))
 		id := own
 		if n := newest.Load(); n != nil && rng.IntN(4) > 0 {
@@ -158,6 +159,11 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 		res, err := a.Do(bounded, w.Name, req)
 		cancel()
 		left = res.MinRemaining
+		if lease.CodeOf(err) == lease.ErrUnsent {
+			time.Sleep(w.Timeout)
+			continue
+		}
+		made++
 		switch gives := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; {
 		case err == nil && gives:
 			own = res.Record.ID
