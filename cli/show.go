@@ -131,7 +131,8 @@ func colour(s lease.State) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[39m", n, s)
 }
 
-// process returns which process the owner names. What packages shards and slots add to it is only in -json and lease show.
+// process returns the name of the process in the owner. Only -json and lease show print the rest, which packages shards
+// and slots have added.
 func (w row) process() string {
 	p, _ := member.Process(w.Name, w.Owner)
 	return p

@@ -10,8 +10,8 @@ import (
 // Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. It is for client libraries
 // that do not return when their context ends, because the methods of a [lease.Store] must.
 //
-// f runs on a goroutine of its own, which ends when f returns. What f returns after Call has returned is lost, and f must
-// not write to variables that the caller of Call then reads. A store whose Close must wait for such calls, or that must
+// f runs on a goroutine of its own, which ends when f returns. If that is after Call has returned, its result is lost. f
+// must not write to variables that the caller of Call reads afterwards. A store whose Close must wait for such calls, or that must
 // note their end, does so in f, with defer.
 //
 // If f exits its goroutine, Call returns an error. If f panics, the process ends, as with a panic of any goroutine, so f

@@ -8,8 +8,8 @@
 // To write a store:
 //
 //  1. Decide who tells the time. If clients can read the clock of the server, implement [lease.Store] as its
-//     documentation says. If the server can only compare and swap, implement Backend, as the example does, and [NewStore] makes the
-//     Store, which computes when a lease ends. Then step 2 is already done.
+//     documentation says. If the server can only compare and swap, implement Backend, as the example does. Then
+//     [NewStore] makes the Store, which computes when a lease ends, and step 2 is already done.
 //  2. In Swap, call [CheckSwap] first, and return [lease.ErrConflict] if the version differs or if
 //     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock:
 //     otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is about to
