@@ -52,8 +52,8 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 // Before each request, a client pauses for a random time: mostly up to a fortieth of the Term, sometimes
 // up to a quarter of it or, if the lease ends within half of the Term, until shortly before its end.
 // After a request whose outcome is unknown, the client pauses for [Workload.Timeout], because the search
-// takes long if there are many such requests at a time. If ctx ends, the clients make their remaining
-// requests with contexts that are already done.
+// takes long if there are many such requests at a time. If ctx ends, the clients end their pauses and
+// make no further requests.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
 // bubble, a Seed always leads to the same history, unless the code under test makes random choices of its
@@ -108,7 +108,15 @@ type delayed struct {
 
 // pause waits for a random time up to longest, or until ctx is done.
 func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
-	timer := time.NewTimer(time.Duration(d.rng.Int64N(int64(longest) + 1)))
+	return pause(ctx, time.Duration(d.rng.Int64N(int64(longest)+1)))
+}
+
+// pause waits for a time, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -149,7 +157,9 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
 	for made, tried := 0, 0; made < w.Requests && tried < 10*w.Requests; tried++ {
-		time.Sleep(w.pause(rng, left))
+		if pause(ctx, w.pause(rng, left)) != nil {
+			return
+		}
 		id := own
 		if n := newest.Load(); n != nil && rng.IntN(4) > 0 {
 			id = *n
@@ -160,7 +170,7 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 		cancel()
 		left = res.MinRemaining
 		if lease.CodeOf(err) == lease.ErrUnsent {
-			time.Sleep(w.Timeout)
+			_ = pause(ctx, w.Timeout)
 			continue
 		}
 		made++
@@ -172,7 +182,7 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 			if req.Action == lease.ActionAcquire {
 				own = req.Proposed
 			}
-			time.Sleep(w.Timeout)
+			_ = pause(ctx, w.Timeout)
 		}
 	}
 }

@@ -74,3 +74,29 @@ func TestDelaysFindRaces(t *testing.T) {
 		})
 	}
 }
+
+// A client that pauses after a request of unknown outcome, or until it is likely that a request can be sent,
+// ends with its context.
+func TestContendEnds(t *testing.T) {
+	for what, answer := range map[string]error{
+		"unknown outcomes": errors.New("no answer"),
+		"nothing is sent":  lease.ErrUnsent,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			began := time.Now()
+			record(t, nil).Contend(ctx, func(int) lease.Authority { return failing{answer} }, &Workload{Timeout: time.Minute})
+			if took := time.Since(began); took != 10*time.Second {
+				t.Errorf("%s: the clients stop after %v, want 10s, when their context ends", what, took)
+			}
+		})
+	}
+}
+
+// failing is an authority all of whose requests fail.
+type failing struct{ err error }
+
+func (f failing) Do(context.Context, string, lease.Request) (lease.Result, error) {
+	return lease.Result{}, f.err
+}
