@@ -170,7 +170,7 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 		cancel()
 		left = res.MinRemaining
 		if lease.CodeOf(err) == lease.ErrUnsent {
-			_ = pause(ctx, w.Timeout)
+			_ = pause(ctx, min(w.Timeout, 2*w.Term))
 			continue
 		}
 		made++
