@@ -71,6 +71,9 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 	}
 	w := &renewal[Q, A]{ctx: ctx, name: name, query: query, patience: time.Until(deadlineOf(ctx)), answer: make(chan result[A], 1)}
 	w.needed = b.Gate.needed(ctx, name)
+	if b.Kind.Urgent {
+		tasks.Wait(ctx)
+	}
 	b.waiting.add(w)
 	b.startNext()
 	b.mu.Unlock()
@@ -224,6 +227,7 @@ func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 			w.answer <- result[A]{err: b.unsent(err)}
 			continue
 		}
+		tasks.Sent(w.ctx)
 		batch = append(batch, w)
 	}
 	return batch

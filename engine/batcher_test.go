@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/clock"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // A sender is the server of a Batcher. It shows what is sent, and answers when the test says so.
@@ -391,3 +393,39 @@ func TestBatcherOfOthersIsNeverPartial(t *testing.T) {
 		t.Errorf("%+v is not partial", r)
 	}
 }
+
+// A renewal that waits in a Batcher has the patience of its Session, and its time limit begins when it is sent.
+func TestBatcherPutsOffTheTimeLimit(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{time.Second - 1: time.Second - 1, time.Minute: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s, b := newSender(nil, 1, 10)
+			go func() { _, _ = b.Do(t.Context(), "first", "first") }()
+			<-s.sent
+			answered := make(chan error, 1)
+			go tasks.Call(t.Context(), clock.System{}, time.Second, time.Now().Add(time.Minute), put{b, answered})
+			time.Sleep(10 * time.Second)
+			s.going <- nil
+			<-s.sent
+			sent := time.Now()
+			go func() {
+				time.Sleep(took)
+				s.going <- nil
+			}()
+			err := <-answered
+			if after := time.Since(sent); after != want || (err == nil) != (took == want) {
+				t.Errorf("%v after %v, though the server answered after %v", err, after, took)
+			}
+			b.Close()
+		})
+	}
+}
+
+// put is a renewal on its way through a Batcher.
+type put struct {
+	b        *Batcher[string, string]
+	answered chan error
+}
+
+func (p put) Do(ctx context.Context) (string, error)   { return p.b.Do(ctx, "second", "second") }
+func (p put) Answer(_ string, err error, givenUp bool) { p.answered <- err }
+func (p put) Returned(string, error)                   {}

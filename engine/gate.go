@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/tasks"
 )
 
 // ErrTooLate is wrapped by the error of a request that was not sent, because the server could no longer have
@@ -77,7 +78,8 @@ func (r Request) times(n, most int) Request {
 	return r
 }
 
-// Enter blocks until the request may be sent. The caller must then send it, and call [Pass.Leave] when it has
+// Enter blocks until the request may be sent. If ctx is that of a renewal of a Session, the time limit of
+// the renewal begins only then. The caller must then send it, and call [Pass.Leave] when it has
 // ended. If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that
 // wraps [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. If the reason
 // is probably that most of what the server can do is needed to renew the leases that are held, the error is a
@@ -90,6 +92,9 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 		return Pass{}, nil
 	}
 	defer growStack(0)
+	if r.Urgent {
+		tasks.Wait(ctx)
+	}
 	w := &waiter{urgent: r.Urgent}
 	w.needed = g.needed(ctx, r.Name)
 	w.deadline, _ = ctx.Deadline()
@@ -98,6 +103,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	w.calm = g.room.half(r.Name)
 	if g.flow.arrive(now, w) {
 		g.mu.Unlock()
+		tasks.Sent(ctx)
 		return Pass{g, r, now}, nil
 	}
 	w.turn = make(chan bool, 1)
@@ -106,6 +112,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	select {
 	case sent := <-w.turn:
 		if now = time.Now(); sent {
+			tasks.Sent(ctx)
 			return Pass{g, r, now}, nil
 		}
 		err = ErrTooLate

@@ -125,12 +125,14 @@ func (s *Session) take(now time.Time) *actions {
 		s.watching = nil
 	}
 	for _, r := range out.Send {
-		ctx := context.Background()
-		if i := s.callAt(r.Call); i >= 0 && r.Aim != holder.AimRenew {
-			ctx = s.calls[i].ctx
+		w := &sending{s: s, ctx: context.Background(), r: r}
+		if r.Aim == holder.AimRenew {
+			w.patience = s.machine.Patience()
+		} else if i := s.callAt(r.Call); i >= 0 {
+			w.ctx = s.calls[i].ctx
 		}
 		s.tasks.Begin()
-		p.sends = append(p.sends, &sending{s, ctx, r})
+		p.sends = append(p.sends, w)
 	}
 	if _, ok := s.authority.(lease.Watcher); ok && s.o.Watch && out.Began {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -161,26 +163,31 @@ func (s *Session) take(now time.Time) *actions {
 
 // A sending is a request on its way to the authority. It implements [tasks.Request].
 type sending struct {
-	s   *Session
-	ctx context.Context // has the values of that of the call; may have ended
-	r   holder.Request
+	s        *Session
+	ctx      context.Context // has the values of that of the call; may have ended
+	r        holder.Request
+	patience time.Time // how long it may wait to be sent
+	sent     time.Time // when it was sent after such a wait
 }
 
 // send sends the request, as a task that has begun, and passes the answer to the machine. The time limit of
 // each request is the RequestTimeout.
 func (w *sending) send() {
 	defer tasks.EvenOnExit(w.s.tasks.End)
-	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w)
+	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w.patience, w)
 }
 
 func (w *sending) Do(ctx context.Context) (lease.Result, error) {
 	res, err := w.s.authority.Do(ctx, w.s.Name(), w.r.Request)
+	w.sent = tasks.SentAt(ctx)
 	return res, timedOut(ctx, "RequestTimeout", w.s.o.RequestTimeout, err)
 }
 
 func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	if stuck {
 		err = &timeoutError{"RequestTimeout", w.s.o.RequestTimeout, err}
+	} else if !w.sent.IsZero() {
+		w.r.Sent = w.sent
 	}
 	w.s.step(func(m *holder.Machine, now time.Time) {
 		if w.r.Aim == holder.AimAcquire && err != nil {
@@ -191,5 +198,8 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 }
 
 func (w *sending) Returned(res lease.Result, err error) {
+	if !w.sent.IsZero() {
+		w.r.Sent = w.sent
+	}
 	w.s.step(func(m *holder.Machine, now time.Time) { m.Returned(now, w.r, res, err) })
 }

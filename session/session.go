@@ -132,7 +132,8 @@ func (s *Session) Until() (time.Time, bool) {
 
 // LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
 // lease, and false if it holds nothing. While the authority answers every request, this time is at most
-// RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer. During a break, it is the
+// RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer, plus the time for which a
+// renewal had to wait because the server was busy. During a break, it is the
 // sending time of the request from whose answer U was computed.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()

@@ -1,6 +1,10 @@
 package holder
 
-import "github.com/fencedlease/lease"
+import (
+	"time"
+
+	"github.com/fencedlease/lease"
+)
 
 // An ending is a way in which a term ends. The table endings says what each does. The order is
 // the same for all:
@@ -65,10 +69,19 @@ func (m *Machine) lose(reason lease.Code, err error) {
 	case c.contexts > 0:
 		how = endsDeferred
 		if longest := m.o.MaxElsewhere(m.o.Duration); longest != lease.Infinite {
-			c.due = m.term.renewal.sent.Add(m.o.RequestTimeout).Add(longest)
+			c.due = m.lastSent().Add(m.o.RequestTimeout).Add(longest)
 		}
 	}
 	m.end(how, reason, err)
+}
+
+// lastSent returns when the last renewal of the term was sent at the latest.
+func (m *Machine) lastSent() time.Time {
+	sent := m.term.renewal.sent
+	if p := m.Patience(); m.term.renewal.inFlight && p.After(sent) {
+		return p
+	}
+	return sent
 }
 
 func (m *Machine) lossError(reason lease.Code, err error) *lease.LostError {

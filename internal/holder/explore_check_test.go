@@ -556,13 +556,24 @@ func (w *world) checkEnd(who int, out Effects) {
 		if working > 0 && !h.lifting {
 			g := guarded{id: was.id}
 			if d := w.cfg.options[who].Duration; d != lease.Infinite {
-				g.due = was.renewed.Add(w.cfg.options[who].RequestTimeout + w.atMost(who, d))
+				g.due = w.lastSent(who, &was).Add(w.cfg.options[who].RequestTimeout + w.atMost(who, d))
 			}
 			h.guarded.add(g)
 		} else {
 			*h.flag(was.id) |= unreleased
 		}
 	}
+}
+
+// lastSent returns when the last renewal of a term can have been sent: a renewal without an answer may have waited.
+func (w *world) lastSent(who int, was *heldTerm) time.Time {
+	last := was.renewed
+	for i := range w.packets {
+		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && p.inc == was.number && !p.answered && p.patience.After(last) {
+			last = p.patience
+		}
+	}
+	return last
 }
 
 func (w *world) endContexts(who int, id lease.ID) {

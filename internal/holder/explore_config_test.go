@@ -395,6 +395,17 @@ var configs = []*config{
 		longest: 14,
 	}.make(),
 	config{
+		name: "put-off", about: "renewals that wait before they are sent, a fast holder with work, and a rival",
+		rate:    225 * time.Millisecond,
+		rates:   [2]time.Duration{275 * time.Millisecond, 275 * time.Millisecond},
+		options: both(drifting),
+		before:  []string{"a acquire", "exchange #1", "a bind", "tick", "tick"},
+		calls:   [2]kinds{of(evRelease)},
+		world:   of(evPutOff, evDelay, evSilence, evRival),
+		bounds:  bounds{calls: [2]uint8{1}, faults: 2, ticks: 16, others: 1},
+		longest: 14,
+	}.make(),
+	config{
 		name: "everything", about: "all of the above, for random walks",
 		holders: 2, options: both(sameOwner, window, func(o *Options) { o.Duration = 6 * time.Second }),
 		calls:    [2]kinds{all, all},

@@ -53,6 +53,7 @@ const (
 	evRefuse    // a renewal is granted, and the answer is a refusal that shows the own ID in force
 	evBlank     // the request is decided, and the answer is ErrConflict without a record
 	evWithhold  // the request is not sent, and the answer is ErrUnsent
+	evPutOff    // a renewal that has waited is sent only now
 
 	// The following events belong to the rival and the operator.
 	evRival   // the rival acquires
@@ -66,7 +67,7 @@ var verbs = [...]string{
 	evHandOver: "hand-over", evCancel: "cancel", evBind: "bind", evUnbind: "unbind", evStall: "stalls", evHoldUntil: "holds-until", evRead: "reads", evWake: "wakes",
 	evExchange: "exchange", evDeliver: "deliver", evAnswer: "answer", evSilence: "lose-answer", evLose: "lose", evDelay: "delay",
 	evArrive: "arrive", evStick: "stick", evReturn: "return", evDuplicate: "duplicate", evGarble: "garble", evCorrupt: "corrupt",
-	evRefuse: "refuse", evBlank: "blank", evWithhold: "withhold",
+	evRefuse: "refuse", evBlank: "blank", evWithhold: "withhold", evPutOff: "put-off",
 	evRival: "rival acquire", evRetreat: "rival release", evBreak: "break", evTick: "tick",
 }
 
@@ -230,6 +231,9 @@ func (w *world) fates(i int, l []event) []event {
 		if p.Aim == AimRenew && may.has(evRefuse) {
 			add(evRefuse)
 		}
+		if may.has(evPutOff) && w.mayPutOff(p) {
+			add(evPutOff)
+		}
 	}
 	return l
 }
@@ -242,7 +246,7 @@ func (w *world) do(e event) {
 		w.left.calls[who]--
 	case evRead:
 		w.left.reads--
-	case evSilence, evLose, evDelay, evStick, evDuplicate, evGarble, evCorrupt, evRefuse, evBlank, evWithhold:
+	case evSilence, evLose, evDelay, evStick, evDuplicate, evGarble, evCorrupt, evRefuse, evBlank, evWithhold, evPutOff:
 		w.left.faults--
 	case evRival, evRetreat, evBreak:
 		w.left.others--
@@ -312,6 +316,8 @@ func (w *world) do(e event) {
 	case evWithhold:
 		w.packets[i].err, w.faulty = lease.ErrUnsent, true
 		w.answer(i)
+	case evPutOff:
+		w.putOff(&w.packets[i])
 	case evRival:
 		w.rivals++
 		w.third(lease.Request{Action: lease.ActionAcquire, Proposed: lease.ID{rivalsIDs, w.rivals}, Owner: w.cfg.rivalOwner, Duration: w.cfg.rivalDuration})
@@ -395,7 +401,7 @@ func (w *world) parse(line string) (event, error) {
 		}
 	}
 	for i := range w.packets {
-		for k := evExchange; k <= evWithhold; k++ {
+		for k := evExchange; k <= evPutOff; k++ {
 			all = append(all, event{k, 0, uint8(i)})
 		}
 	}

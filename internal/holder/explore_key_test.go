@@ -120,6 +120,7 @@ func (k *key) packet(w *world, p *packet) {
 		}
 	}
 	k.time(p.Sent, now)
+	k.time(p.patience, now)
 	if p.applied {
 		k.err(p.err)
 		k.id(p.decided)

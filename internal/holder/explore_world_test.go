@@ -158,16 +158,17 @@ type packet struct {
 	Request
 	who      int
 	serial   uint32
-	lastCall uint64   // the last call before the request was sent
-	acquire  uint64   // the call that an Acquire was sent for
-	inc      uint64   // the number of the term that a renewal is for
-	applied  bool     // the authority has decided: res and err are its answer
-	answered bool     // the machine has the answer: the request can still take effect at the authority
-	stuck    bool     // the machine has the answer, but the Do of the request has not returned
-	outdated bool     // another client has changed the record since the decision
-	due      uint64   // the numbers of the IDs that had to be released when this release was sent
-	crossed  bool     // a stuck request with the same ID has returned since this request was sent
-	decided  lease.ID // the ID in force when the request was decided, even if the answer hides the ID
+	lastCall uint64    // the last call before the request was sent
+	acquire  uint64    // the call that an Acquire was sent for
+	inc      uint64    // the number of the term that a renewal is for
+	patience time.Time // until when a renewal may wait to be sent; zero: it may not
+	applied  bool      // the authority has decided: res and err are its answer
+	answered bool      // the machine has the answer: the request can still take effect at the authority
+	stuck    bool      // the machine has the answer, but the Do of the request has not returned
+	outdated bool      // another client has changed the record since the decision
+	due      uint64    // the numbers of the IDs that had to be released when this release was sent
+	crossed  bool      // a stuck request with the same ID has returned since this request was sent
+	decided  lease.ID  // the ID in force when the request was decided, even if the answer hides the ID
 	res      lease.Result
 	err      error
 }
@@ -563,6 +564,12 @@ func (w *world) send(who int, r Request, out Effects) {
 	switch r.Aim {
 	case AimRenew:
 		p.inc = h.inc.number
+		if o := &w.cfg.options[who]; h.m.term.belief != nil && !h.inc.until.IsZero() {
+			p.patience = h.inc.until.Add(-o.Window() - o.RequestTimeout)
+			if !h.m.Patience().Equal(p.patience) {
+				w.fail("patience", "a renewal may wait until %s, and should until %s", w.timeText(h.m.Patience()), w.timeText(p.patience))
+			}
+		}
 	case AimAcquire, AimTakeOver:
 		for _, c := range h.calls.slice() {
 			if c.op == OpAcquire && answerTo(out, c.number) == nil {
@@ -575,6 +582,18 @@ func (w *world) send(who int, r Request, out Effects) {
 	for i := len(w.packets) - 1; i > 0 && w.packets[i-1].who > who; i-- {
 		w.packets[i-1], w.packets[i] = w.packets[i], w.packets[i-1]
 	}
+}
+
+// mayPutOff reports whether a renewal can have waited until now.
+func (w *world) mayPutOff(p *packet) bool {
+	now := w.now(p.who)
+	return p.Aim == AimRenew && p.Sent.Before(now) && !p.patience.Before(now)
+}
+
+// putOff lets a renewal that has waited be sent now, so the machine will count from now on.
+func (w *world) putOff(p *packet) {
+	p.Sent = w.now(p.who)
+	w.note("%s is sent only now", w.requestText(p.Request.Request))
 }
 
 func (w *world) drop(i int) { w.packets = append(w.packets[:i], w.packets[i+1:]...) }

@@ -100,6 +100,16 @@ func (m *Machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
+// Patience returns how long a renewal may wait to be sent because the server is busy: as long as an answer
+// can still come before the stop window. It is the zero time if no end of the belief is known.
+func (m *Machine) Patience() time.Time {
+	b := m.term.belief
+	if b == nil || b.Budget == lease.Infinite {
+		return time.Time{}
+	}
+	return b.Until().Add(-m.o.Window() - m.o.RequestTimeout)
+}
+
 // canRenew reports whether a renewal can be sent when it is due. Renewals of earlier terms can
 // still be in flight, and their number has a bound too.
 func (m *Machine) canRenew() bool {

@@ -32,7 +32,8 @@ type Request[T any] interface {
 }
 
 // Call calls the method Do of a request with a context that has the values of ctx and lasts for d, even if
-// ctx ends. It calls the method Answer exactly once:
+// ctx ends. On the System clock, a request that waits to be sent has until the time patience: see [Wait].
+// Call calls the method Answer exactly once:
 //
 //   - If Do returns, with its results.
 //   - If Do exits its goroutine, with ErrGone.
@@ -40,12 +41,12 @@ type Request[T any] interface {
 //     givenUp. Call then waits for Do, and passes its late results to Returned.
 //
 // Call returns after its last call of Answer or Returned has ended.
-func Call[T any](ctx context.Context, c lease.Clock, d time.Duration, r Request[T]) {
+func Call[T any](ctx context.Context, c lease.Clock, d time.Duration, patience time.Time, r Request[T]) {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
 	g := &call[T]{request: r, err: ErrGone, limit: d}
-	ctx = g.watch(ctx, c)
+	ctx = g.watch(ctx, c, patience)
 	defer EvenOnExit(func() { // runs even if Do exits the goroutine
 		g.stop()
 		if g.claim() {
@@ -67,7 +68,7 @@ type call[T any] struct {
 	mu       sync.Mutex
 	answered bool
 	gaveUp   chan struct{} // closed when Answer has returned; nil unless the request was given up
-	late     bool          // the limit has passed once, on the System clock
+	late     bool          // the context has ended, on the System clock
 
 	deadline deadline    // on the System clock, for which the context itself has no timer
 	timer    *time.Timer // on the System clock
@@ -100,11 +101,12 @@ func (g *call[T]) giveUp() {
 // watch returns the context of Do, and arranges that giveUp is called when the limit has passed since its
 // end. The second limit begins only at the end of the first, so that a process that was stopped for long
 // gives Do its time.
-func (g *call[T]) watch(ctx context.Context, c lease.Clock) context.Context {
+func (g *call[T]) watch(ctx context.Context, c lease.Clock, patience time.Time) context.Context {
 	if _, ok := c.(clock.System); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.deadline.Context, g.deadline.at = ctx, time.Now().Add(g.limit)
+		g.deadline.Context, g.deadline.limit, g.deadline.patience = ctx, g.limit, patience
+		g.deadline.at = time.Now().Add(g.limit)
 		g.timer = time.AfterFunc(g.limit, g.rings)
 		return &g.deadline
 	}
@@ -125,19 +127,21 @@ func (g *call[T]) watch(ctx context.Context, c lease.Clock) context.Context {
 	return ctx
 }
 
-// rings ends the context at the first time, and gives up at the second.
+// rings ends the context, unless it was put off, and gives up one limit after its end.
 func (g *call[T]) rings() {
 	g.mu.Lock()
-	first := !g.late
-	g.late = true
-	if first && !g.answered {
-		g.timer.Reset(g.limit)
-	}
-	g.mu.Unlock()
-	if first {
-		g.deadline.end(context.DeadlineExceeded)
-	} else {
+	if g.late {
+		g.mu.Unlock()
 		g.giveUp()
+		return
+	}
+	defer g.mu.Unlock()
+	next := min(g.deadline.expire(time.Now()), g.limit) // while the request waits, its end can come one limit from now
+	if next == 0 {
+		next, g.late = g.limit, true
+	}
+	if !g.answered {
+		g.timer.Reset(next)
 	}
 }
 

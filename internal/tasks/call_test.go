@@ -65,7 +65,7 @@ func TestCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &log{began: time.Now()}
-					go tasks.Call(t.Context(), clock, time.Second, request{c.f,
+					go tasks.Call(t.Context(), clock, time.Second, time.Time{}, request{c.f,
 						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
 						func(n int, err error) { l.add("returned %d %v", n, err) }})
 					time.Sleep(time.Hour)
@@ -86,7 +86,7 @@ func TestCallInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &log{began: time.Now()}
 			go func() {
-				tasks.Call(t.Context(), clock.System{}, time.Second, request{
+				tasks.Call(t.Context(), clock.System{}, time.Second, time.Time{}, request{
 					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
 					func(int, error, bool) {
 						time.Sleep(time.Minute)
@@ -104,6 +104,59 @@ func TestCallInOrder(t *testing.T) {
 			if want := []string{"1m2s: answered", "1m2s: returned 7 <nil>", "1m2s: over"}; !reflect.DeepEqual(l.lines, want) {
 				t.Errorf("called:\n%q\nwant:\n%q", l.lines, want)
 			}
+		})
+	}
+}
+
+// A request that waits has until its patience ends, and its time limit begins when it is sent. It can wait only before
+// it is sent for the first time.
+func TestWait(t *testing.T) {
+	const patience = 5 * time.Second
+	for name, c := range map[string]struct {
+		patience time.Duration
+		f        func(ctx context.Context)
+		want     time.Duration // after which the context ends
+		sent     time.Duration // 0: at once
+	}{
+		"never waits":   {patience, func(context.Context) {}, time.Second, 0},
+		"waits in vain": {patience, tasks.Wait, patience, 0},
+		"is sent":       {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(3 * time.Second); tasks.Sent(ctx) }, 4 * time.Second, 3 * time.Second},
+		"is sent soon":  {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(time.Second / 2); tasks.Sent(ctx) }, 1500 * time.Millisecond, time.Second / 2},
+		"waits again": {patience, func(ctx context.Context) {
+			tasks.Wait(ctx)
+			time.Sleep(3 * time.Second)
+			tasks.Sent(ctx)
+			tasks.Wait(ctx)
+		}, 4 * time.Second, 3 * time.Second},
+		"waits after the first":  {patience, func(ctx context.Context) { tasks.Sent(ctx); tasks.Wait(ctx) }, time.Second, 0},
+		"has little patience":    {time.Second / 2, tasks.Wait, time.Second, 0},
+		"behind another context": {patience, func(ctx context.Context) { tasks.Wait(context.WithoutCancel(ctx)) }, patience, 0},
+		"waits after its end":    {patience, func(ctx context.Context) { time.Sleep(1500 * time.Millisecond); tasks.Wait(ctx) }, 1500 * time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var ended, sent time.Duration
+				tasks.Call(t.Context(), clock.System{}, time.Second, began.Add(c.patience), request{
+					func(ctx context.Context) (int, error) {
+						c.f(ctx)
+						<-ctx.Done()
+						ended = time.Since(began)
+						if at := tasks.SentAt(ctx); !at.IsZero() {
+							sent = at.Sub(began)
+						}
+						return 0, ctx.Err()
+					},
+					func(_ int, err error, givenUp bool) {
+						if givenUp || !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("%v, given up: %v", err, givenUp)
+						}
+					},
+					nil})
+				if ended != c.want || sent != c.sent {
+					t.Errorf("sent after %v, and ended after %v, want %v and %v", sent, ended, c.sent, c.want)
+				}
+			})
 		})
 	}
 }

@@ -8,20 +8,88 @@ import (
 
 // A deadline is a context with the values of another one. It ends when its owner calls end, and not when
 // the other one ends. Unlike a context of package context, it allocates nothing until its channel is asked
-// for, and its owner can use one timer for this and for other things.
+// for, its owner can use one timer for this and for other things, and it can be put off: see [Wait].
 type deadline struct {
 	context.Context // has the values
-	at              time.Time
+	limit           time.Duration
+	patience        time.Time // how long the request may wait to be sent
 
 	mu    sync.Mutex
+	at    time.Time
+	phase phase
+	sent  time.Time // zero unless the request has waited
 	err   error
 	done  chan struct{}        // nil until it is asked for
 	after map[*func()]struct{} // called when the context ends
 }
 
+// A phase says how far a request has got.
+type phase uint8
+
+const (
+	fresh phase = iota
+	waiting
+	sent
+)
+
+// Wait says that the request with this context waits to be sent for the first time, because the server is
+// busy. If it is one of [Call], it has until the time that Call got as patience, and its time limit begins
+// when [Sent] is called. Otherwise thousands of requests that wait would end in vain, and be made again.
+func Wait(ctx context.Context) {
+	c, ok := ctx.Value(deadlineKey{}).(*deadline)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase == fresh && c.at.Before(c.patience) {
+		c.phase, c.at = waiting, c.patience
+	}
+}
+
+// Sent says that the request with this context is sent now. Whoever calls Wait calls Sent before each
+// exchange with the server, also if the request did not wait.
+func Sent(ctx context.Context) {
+	c, ok := ctx.Value(deadlineKey{}).(*deadline)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase == waiting {
+		c.sent = time.Now()
+		c.at = c.sent.Add(c.limit)
+	}
+	c.phase = sent
+}
+
+// SentAt returns when Sent was called for a request that had waited, and otherwise the zero time.
+func SentAt(ctx context.Context) time.Time {
+	c, ok := ctx.(*deadline)
+	if !ok {
+		return time.Time{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
+
+type deadlineKey struct{}
+
+func (c *deadline) Value(key any) any {
+	if key == (deadlineKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
+func (c *deadline) Deadline() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at, true
+}
 
 func (c *deadline) Done() <-chan struct{} {
 	c.mu.Lock()
@@ -64,10 +132,25 @@ func (c *deadline) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
+// expire ends the context if its time has come. Otherwise it returns how long that still takes.
+func (c *deadline) expire(now time.Time) (left time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if left = c.at.Sub(now); left > 0 && c.err == nil {
+		return left
+	}
+	c.endLocked(context.DeadlineExceeded)
+	return 0
+}
+
 // end ends the context with the given error, unless it has ended.
 func (c *deadline) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endLocked(err)
+}
+
+func (c *deadline) endLocked(err error) {
 	if c.err != nil {
 		return
 	}

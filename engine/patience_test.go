@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/session"
+)
+
+// gated is an authority that sends each request to its server through a Gate, the renewals first.
+type gated struct {
+	g      *Gate
+	server *model
+
+	mu      sync.Mutex
+	records map[string]lease.Record
+}
+
+func (a *gated) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	r := Request{}
+	if req.Action == lease.ActionRenew {
+		r = Request{Urgent: true, Name: name, Renewals: 1}
+	}
+	p, err := a.g.Enter(ctx, r)
+	if err != nil {
+		return lease.Result{}, err
+	}
+	err = a.server.do(ctx)
+	p.Leave(err == nil)
+	if err != nil {
+		return lease.Result{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	next, err := lease.Step(a.records[name].At(now), req, now)
+	if err == nil {
+		a.records[name] = next
+		a.g.Note(name, next)
+	}
+	return lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}, err
+}
+
+// Renewals that wait while a server is paused do not fail, and are not repeated: their time limit begins when they are
+// sent. So the pause costs no lease, and only the requests that were under way have an error.
+func TestRenewalsWaitWhileAServerIsPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const leases, duration = 1200, 15 * time.Second // four fifths of what the server does
+		a := &gated{g: NewGate(8), server: &model{each: time.Second / 300}, records: map[string]lease.Record{}}
+		var failed, lost, latest atomic.Int64
+		o := &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{
+			Renew: func(i session.RenewInfo) {
+				if latest.Store(max(latest.Load(), int64(i.Took))); i.Err != nil {
+					failed.Add(1)
+				}
+			},
+			Ended: func(i session.EndInfo) {
+				if !errors.Is(i.Reason, lease.ErrReleased) {
+					lost.Add(1)
+				}
+			},
+		}}
+		all := make([]*session.Session, leases)
+		shorthand.Together(64, leases, func(i int) {
+			var err error
+			if all[i], err = session.New(a, fmt.Sprint(i), o); err != nil {
+				t.Error(err)
+				return
+			}
+			if ok, err := all[i].Acquire(t.Context()); !ok {
+				t.Error(err)
+			}
+		})
+		time.Sleep(duration)
+		before := failed.Load()
+		a.server.set(a.server.each, duration/3)
+		time.Sleep(2 * duration)
+		if n := failed.Load() - before; n > 40 || lost.Load() > 0 {
+			t.Errorf("%d renewals failed, want at most the 40 that were under way; %d leases were lost", n, lost.Load())
+		}
+		if took, limit := time.Duration(latest.Load()), duration/6; took > limit {
+			t.Errorf("a renewal took %v after it was sent, and its time limit is %v", took, limit)
+		}
+		var closing sync.WaitGroup
+		for _, s := range all {
+			closing.Go(func() {
+				for s.Close(t.Context()) != nil {
+				}
+			})
+		}
+		closing.Wait()
+	})
+}
