@@ -87,8 +87,8 @@ func TestRenewalsWaitWhileAServerIsPaused(t *testing.T) {
 		if n := failed.Load() - before; n > 40 || lost.Load() > 0 {
 			t.Errorf("%d renewals failed, want at most the 40 that were under way; %d leases were lost", n, lost.Load())
 		}
-		if took, limit := time.Duration(latest.Load()), duration/6; took > limit {
-			t.Errorf("a renewal took %v after it was sent, and its time limit is %v", took, limit)
+		if took := time.Duration(latest.Load()); took < duration/6 || took > duration/2 {
+			t.Errorf("the latest renewal took %v, but it waited for about %v before it was sent", took, duration/3)
 		}
 		var closing sync.WaitGroup
 		for _, s := range all {

@@ -186,8 +186,8 @@ func (w *sending) Do(ctx context.Context) (lease.Result, error) {
 func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	if stuck {
 		err = &timeoutError{"RequestTimeout", w.s.o.RequestTimeout, err}
-	} else if !w.sent.IsZero() {
-		w.r.Sent = w.sent
+	} else {
+		w.waited()
 	}
 	w.s.step(func(m *holder.Machine, now time.Time) {
 		if w.r.Aim == holder.AimAcquire && err != nil {
@@ -197,9 +197,14 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	})
 }
 
-func (w *sending) Returned(res lease.Result, err error) {
+// waited tells the machine that the request waited before it was sent.
+func (w *sending) waited() {
 	if !w.sent.IsZero() {
-		w.r.Sent = w.sent
+		w.r.Sent, w.r.Wait = w.sent, w.sent.Sub(w.r.Sent)
 	}
+}
+
+func (w *sending) Returned(res lease.Result, err error) {
+	w.waited()
 	w.s.step(func(m *holder.Machine, now time.Time) { m.Returned(now, w.r, res, err) })
 }

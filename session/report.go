@@ -66,7 +66,7 @@ type RenewInfo struct {
 	Name  string        // the name of the lease
 	Token lease.Token   // the token of the term that was renewed; empty if the term had already ended
 	Err   error         // nil if the renewal was granted
-	Took  time.Duration // from the sending of the renewal to its answer
+	Took  time.Duration // until the answer, with the time for which the renewal waited to be sent because the server was busy
 
 	Duration time.Duration // of the lease, as the Options of the Session ask for it
 	Left     time.Duration // how long CheckAlive would still have been true without this answer; not positive if the answer came too late

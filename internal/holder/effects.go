@@ -75,9 +75,10 @@ type Outcome struct {
 type Request struct {
 	lease.Request
 	Aim  Aim
-	Term uint64    // for a renewal: the number of its term
-	Call uint64    // the highest number of a call that the outcome of the request answers; 0 if it answers no call
-	Sent time.Time // the time of sending, at which a belief begins to count
+	Term uint64        // for a renewal: the number of its term
+	Call uint64        // the highest number of a call that the outcome of the request answers; 0 if it answers no call
+	Sent time.Time     // the time of sending, at which a belief begins to count
+	Wait time.Duration // how long a renewal waited before it was sent
 }
 
 // An Aim is the purpose of a request. Every request except a renewal is a command.

@@ -49,7 +49,7 @@ func (m *Machine) beliefOf(r Request, res lease.Result) Belief {
 
 // renewalAnswered handles the answer to a renewal.
 func (m *Machine) renewalAnswered(r Request, now time.Time, res lease.Result, err error) {
-	info := Renewed{Err: err, Took: now.Sub(r.Sent)}
+	info := Renewed{Err: err, Took: r.Wait + now.Sub(r.Sent)}
 	t := &m.term
 	m.renewals--
 	if t.belief == nil || r.Term != t.number {
