@@ -17,17 +17,44 @@ type tally struct {
 	mu      sync.Mutex
 	held    int
 	lost    int
-	failed  int             // renewals
-	took    []time.Duration // those that were granted since the last call of renewals
+	took    []time.Duration // of the renewals that were granted since the last call of renewals
+	failed  int             // renewals since then that were not granted
+	failure error           // of one of them
 	refused error           // the last
 }
 
-// renewals returns what the renewals since its last call took, and how many have failed.
-func (h *tally) renewals() (took []time.Duration, failed int) {
+// renewals returns what the renewals since its last call took, how many have failed, and why one of them did.
+func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	took, failed, h.took, h.failed = h.took, h.failed, nil, 0
-	return took, failed
+	took, failed, failure = h.took, h.failed, h.failure
+	h.took, h.failed, h.failure = nil, 0, nil
+	return took, failed, failure
+}
+
+// renewed counts a renewal.
+func (h *tally) renewed(r session.RenewInfo) {
+	h.count(func() {
+		if r.Err != nil {
+			h.failed, h.failure = h.failed+1, r.Err
+		} else {
+			h.took = append(h.took, r.Took)
+		}
+	})
+}
+
+// sessions makes the Sessions of the leases from the first number up to the end. A renewInterval of 0 means the default.
+func (b *benchmark) sessions(h *tally, first, end int, renewInterval time.Duration) (all []*session.Session, err error) {
+	o := &session.Options{Duration: b.duration, RenewInterval: renewInterval, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Renew: h.renewed}}
+	for i := first; i < end; i++ {
+		l, err := b.storeOf(i).Lease(benchName(i), o)
+		if err != nil {
+			return all, err
+		}
+		l.OnLost(func(error) { h.count(func() { h.held--; h.lost++ }) })
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 func (h *tally) count(f func()) {
@@ -40,31 +67,11 @@ func (h *tally) count(f func()) {
 // lease that is refused is asked for again, until the number of those held grows by less than a twentieth in one Duration.
 func (b *benchmark) hold() error {
 	h := new(tally)
-	o := &session.Options{Duration: b.duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{
-		Renew: func(r session.RenewInfo) {
-			h.count(func() {
-				if r.Err != nil {
-					h.failed++
-				} else {
-					h.took = append(h.took, r.Took)
-				}
-			})
-		},
-	}}
-	sessions := make([]*session.Session, b.leases)
-	for i := range sessions {
-		l, err := b.storeOf(i).Lease(benchName(i), o)
-		if err != nil {
-			return b.benchFailed(err)
-		}
-		l.OnLost(func(error) { h.count(func() { h.held--; h.lost++ }) })
-		sessions[i] = l
+	sessions, err := b.sessions(h, 0, b.leases, 0)
+	defer b.close(sessions)
+	if err != nil {
+		return b.benchFailed(err)
 	}
-	defer b.each(0, len(sessions), func(i int) error {
-		ctx, cancel := context.WithTimeout(b.ctx, b.duration)
-		defer cancel()
-		return sessions[i].Close(ctx)
-	})
 	took, err := b.acquire(h, sessions)
 	if err != nil || b.ended.Err() != nil {
 		return err
@@ -76,7 +83,7 @@ func (b *benchmark) hold() error {
 	case <-b.ended.Done():
 		return nil
 	}
-	renewals, failed := h.renewals()
+	renewals, failed, _ := h.renewals()
 	rate := float64(len(renewals)) / time.Since(began).Seconds()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
