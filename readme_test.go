@@ -208,7 +208,7 @@ func TestReadmeDefaults(t *testing.T) {
 		fmt.Sprintf("| Another process takes over within %s. If the store has no clock, such as etcd, a process that was not yet waiting needs up to %s from its own start |",
 			seconds(o.Duration), seconds(o.Duration)),
 		fmt.Sprintf("at its next renewal, within %s and the time of a request.", seconds(o.RenewInterval)),
-		fmt.Sprintf("the holder learns of the break within %s and the time of a request:", seconds(o.RenewInterval)),
+		fmt.Sprintf("The holder learns of the break at its next renewal, within %s and the time of a request. With the default", seconds(o.RenewInterval)),
 		fmt.Sprintf("An outage of the store of up to %s of the `Duration` stops no leader, and nearly all leaders survive one of up to %s.", fraction[part(silent)], fraction[part(failing)]),
 		fmt.Sprintf("Each lease costs %d writes in every `Duration`.", o.Duration/o.RenewInterval),
 		fmt.Sprintf("The work has %g to %s before it is told to stop, if the store answers at once:",
