@@ -95,8 +95,9 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 // A breakTable stores, for each broken lease, the earliest and the latest time at which it can end.
 // Both are computed from the remaining times that the service reported. These are in whole seconds, so
 // two answers that are 0.1 s apart can differ by a second. A breakTable therefore uses the earlier
-// answers too. With only the newest, each renewal could report an end that is up to a second earlier:
-// the holder would lose up to a second of its grace period, and get another warning of the same break.
+// answers too. If only the newest answer were used, each renewal could report an end that is up to a
+// second earlier: the holder would lose up to a second of its grace period, and get another warning of
+// the same break.
 type breakTable struct {
 	most int
 
@@ -113,8 +114,8 @@ type lockedTime struct {
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
 // service reported leaseTime seconds as its remaining time, in the answer to a request sent at sentAt.
-// addAnswer computes the earliest and the latest end from this answer. If the stored one is later, it
-// uses that instead, unless the stored one does not fit the new answer.
+// addAnswer computes the earliest and the latest end from this answer. If an end that was stored
+// before is later, it uses that end instead, unless the stored end does not fit the new answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,7 @@ type Options struct {
 	// request to the service. Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Container grants, even if a blob has a token already.
+	// Every token that this Container grants is newer than Floor, even if a blob has a token already.
 	// When leases move here from another store, set it to the newest token that any resource has seen.
 	// Default: none.
 	Floor lease.Token

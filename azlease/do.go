@@ -89,9 +89,10 @@ func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. If that state is locked, least and most
-// are the shortest and the longest time for which the lease can stay so; otherwise they are ignored.
-// Now is the time of this machine, because the service reports its own time in whole seconds only.
+// newResult returns a result whose record has the given state. If the lease is locked in that state,
+// least and most are the shortest and the longest time for which it can stay locked; otherwise they
+// are ignored. Now is the time of this machine, because the service reports its own time in whole
+// seconds only.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

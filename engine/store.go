@@ -46,8 +46,8 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the largest number of lease names that the Store remembers, not counting watched names. If there
-	// are more, the Store forgets the name that was used least recently. Once it remembers Names names,
-	// [Store.List] starts no countdown for names that are new to it. Default: [DefaultNames].
+	// are more, the Store forgets the name that was used least recently. Once the Store remembers Names names,
+	// it does not count down for further names that it sees only in [Store.List]. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run: with
@@ -55,10 +55,10 @@ type Options struct {
 	// its lower bounds. It must be at least 0 and below 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
-	// Floor is older than every token that this Store grants from now on, even if a name has a record
-	// already. Set it when leases move here from another store, to the newest token that any resource has
-	// seen. All Stores at one server must have the same Floor, and later Stores none that is older.
-	// Default: the empty token, which is older than all other tokens.
+	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
+	// record already. Set it when leases move here from another store, to the newest token that any
+	// resource has seen. All Stores at one server must have the same Floor, and later Stores none that is
+	// older. Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
 	// Gate decides when each call of the Backend may begin, except Watch and List. A Backend whose Watch or
@@ -224,9 +224,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // computed.
 //
 // For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
-// report the lease as expired. If the Store already remembers [Options.Names] names, it starts no
-// countdown, because a list never displaces another name. Without a countdown, every list reports the
-// same remaining time for the lease, even if the lease has ended.
+// report the lease as expired. Once the Store remembers [Options.Names] names, it starts no countdown for
+// further ones, because a list must not make it forget another name. Without a countdown, every list
+// reports the same remaining time for the lease, even if the lease has ended.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later

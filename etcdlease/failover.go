@@ -43,8 +43,9 @@ func (e *backend) reconnect() bool {
 	return true
 }
 
-// watching returns a context for a watch, which ends when the client leaves its member. All watches with
-// the same metadata share one stream, and with it the old connection, so later ones get a number.
+// watching returns a context for a watch, which ends when the client leaves its member. In the etcd
+// client, all watches with the same metadata share one stream, and so stay on the old connection. So
+// watches that begin after a reconnection get metadata with a new number.
 func (e *backend) watching(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel, number := e.server.Watch(ctx)
 	if number > 0 {

@@ -19,8 +19,8 @@ import (
 // crashed holder is shown as Leased until the whole duration has passed since that read. To see which
 // leases are still renewed, call List twice, and wait in between for as long as the longest lease lasts.
 //
-// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it sees
-// only in lists. Every list then shows such a lease as leased, even if its holder is dead.
+// Once the Store remembers [Options.Names] names, it does not count down for further leases that it
+// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }

@@ -40,12 +40,12 @@ type Options struct {
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
 	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
 	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
-	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
-	// above the number of leases that you list. Default: 65,536.
+	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
+	// Names above the number of leases that you list. Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [engine.Options]. Default: none.
+	// Every token that this Store grants is newer than Floor, even for a name that has a record
+	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
 	// SilenceWarning is the time after which the Store logs a warning if etcd has answered no request, even
@@ -58,7 +58,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// mostRequests is the number of requests of a Store that are under way at most. etcd sets no limit for a connection.
+// mostRequests is the maximum number of requests that a Store has under way. etcd sets no limit for a connection.
 const mostRequests = 64
 
 const defaultSilenceWarning = 15 * time.Second
@@ -67,7 +67,7 @@ const defaultSilenceWarning = 15 * time.Second
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
 // once. It need not be closed, and never closes its client.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with an [engine.FullError] if etcd cannot renew more leases than the Store holds.
+// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails with an [engine.FullError] if etcd could not renew another lease in time.
 type Store struct{ observed *engine.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if

@@ -144,7 +144,7 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	case err != nil:
 		// The update was perhaps applied. The next one therefore reads the object first. Otherwise the
 		// request would fail with a conflict, and take three exchanges instead of two. If a server was
-		// slow for a moment, these would keep it slow.
+		// slow for a moment, these additional requests would keep it slow.
 		e.cache.forget(key)
 		return engine.Entry{}, err
 	}

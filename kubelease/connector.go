@@ -68,7 +68,7 @@ func (c *connector) change(f func()) {
 	c.changed = make(chan struct{})
 }
 
-// wait returns when there is a connection, or when it is the turn of a request to go first.
+// wait returns when there is a connection, or when this request may open one.
 func (c *connector) wait(ctx context.Context) (first bool, err error) {
 	for {
 		c.mu.Lock()

@@ -35,8 +35,8 @@ func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(co
 }
 
 // closeConnections closes the connections of the client. There may be several API servers behind its address,
-// and the client would stay connected to one that is silent, or that has lost its etcd. Of a client that was not
-// made with [ClientConfig], it can close only those that no request uses.
+// and the client would stay connected to one that is silent, or that has lost its etcd. If the client was not
+// made with [ClientConfig], it can close only the connections that no request uses.
 func (e *backend) closeConnections() bool {
 	c, ok := e.client.RESTClient().(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {

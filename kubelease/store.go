@@ -32,28 +32,28 @@ type Options struct {
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [engine.Options]. Default: none.
+	// Every token that this Store grants is newer than Floor, even for a name that has a record
+	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
 	// Names is the maximum number of names that the Store remembers, about 2 kB each, besides those that
 	// are watched. If the Store no longer remembers a name, it starts to count down the whole duration of
 	// the lease again when it next reads the object. [Store.List] reports a lease as expired only if the
-	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
-	// above the number of leases that you list. Default: 65,536.
+	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
+	// Names above the number of leases that you list. Default: 65,536.
 	Names int
 }
 
-// mostRequests is the number of requests of a Store that are under way at most, without the watches that have begun.
-// It is below the 100 streams that an API server allows on one connection of HTTP/2.
+// mostRequests is the maximum number of requests that a Store has under way, not counting the watches that have
+// begun. It is below the 100 streams that an API server allows on one connection of HTTP/2.
 const mostRequests = 64
 
 // A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
 // [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
 // safe for use by several goroutines at once. It has no Close method, and never closes its client.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all others, and an acquire fails with
-// an [engine.FullError] if the API server cannot renew more leases than the Store holds.
+// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire
+// fails with an [engine.FullError] if the API server could not renew another lease in time.
 type Store struct{ observed *engine.Store }
 
 // New returns a Store for the leases of a namespace, and sends no request. It returns a

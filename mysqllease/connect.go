@@ -88,14 +88,15 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 
 type request func(context.Context, *sql.Conn) error
 
-// read sends a request that is safe to repeat. It repeats it if a connection broke: after a restart of the server,
-// the pool can have as many broken connections as are open. It also repeats it after a deadlock: a request that only
-// reads is the one that the server gives up, for example if a person deletes the row at the same time.
+// read sends a request that is safe to repeat. It repeats the request if a connection broke, because after a restart
+// of the server, all connections of the pool can be broken. It also repeats the request after a deadlock, because
+// the server then rolls back a request that only reads, for example if a person deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
 	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
 }
 
-// never says that a write must not be repeated: if a connection broke, the server might have carried it out.
+// never is for writes, which must not be repeated: if the connection broke, the server might have carried
+// out the write.
 func never(error) bool { return false }
 
 // enter sends a request as soon as the gate lets it through.
@@ -121,8 +122,9 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again fun
 }
 
 // once sends a request over a connection of the pool. A server that has become read-only, or is stopping, can keep
-// its connections open while new ones lead to another server, so once closes the connection. It also closes one that
-// the server closes after a statement that is too large, because the pool would send the next request over it.
+// its connections open while new ones lead to another server, so once closes the connection. After a statement that
+// is too large, the server closes the connection, so once does so too, because the pool would otherwise send the
+// next request over it.
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {

@@ -28,13 +28,13 @@
 //
 // The server decides by its own clock whether a lease has expired. It reads the clock while the row is locked, and
 // Load waits for a transaction that has the row locked. The time of a change is always later than that of the
-// previous change of the same row, and Load never returns a time before the last change of the row. Only rows keep
-// a time: after the clock was set backward, a lease that was shown as expired can be shown as leased again until a
-// request has changed its row. If the server's clock is set forward while leases are held, they end early. If
-// it is set backward, they last longer. If it is set backward by more than a second, the Store logs by how much. A
-// lease whose holder renews it is not affected. If the holder crashes, a Store waits until it has seen the record
-// unchanged for the time that the lease had left, and then reports the lease as expired. A server that runs with
-// sysdate-is-now is refused.
+// previous change of the same row, and Load never returns a time before the last change of the row. Each row has
+// its own last time, and there is none for the whole database. So after the clock was set backward, a lease that
+// was shown as expired can be shown as leased again, until a request has changed its row. If the server's clock is
+// set forward while leases are held, they end early. If it is set backward, they last longer. If it is set
+// backward by more than a second, the Store logs by how much. A lease whose holder renews it is not affected. If
+// the holder crashes, a Store waits until it has seen the record unchanged for the time that the lease had left,
+// and then reports the lease as expired. A server that runs with sysdate-is-now is refused.
 //
 // # Transactions
 //
@@ -71,6 +71,6 @@
 // changed, if another transaction has locked it, or if the lease has ended, the request takes one or two more. If
 // the duration of a lease is not a whole number of microseconds, every renewal takes two. A new connection takes
 // four exchanges besides the handshake. While a quarter of the connections are busy with renewals, further renewals
-// wait, and are then sent together, first those of the leases that end first. If the server cannot renew more
-// leases than those that are held, the Store refuses to acquire another, with an [engine.FullError].
+// wait, and are then sent together, first those of the leases that end first. If the server could not renew another
+// lease in time, the Store refuses to acquire it, with an [engine.FullError].
 package mysqllease

@@ -27,7 +27,7 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that this Store grants from now on, even for a name that has a
+	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
 	// record already. When leases move here from another store, set it to the newest token that any
 	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
 	Floor lease.Token
@@ -55,10 +55,10 @@ type Store struct {
 }
 
 // New returns a Store with connections of its own, and sends no request. It copies c, which must name the
-// database of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The Store sets
-// what matters to leases in the session of each connection, such as the isolation level. The error is a
-// [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c is
-// malformed.
+// database of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The Store
+// itself sets the variables of each connection that matter to leases, such as the isolation level. The
+// error is a [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c
+// is malformed.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -206,8 +206,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
 }
 
-// bounds returns the earliest time of a change, and the time before which it must be. If the lease had already ended
-// at the time old.Now, the change is not before its end, even if the clock was set back since.
+// bounds returns the earliest time that a change may have, and the time before which the change must happen. If the
+// lease had already ended at the time old.Now, the change is not before its end, even if the clock was set back
+// since.
 func bounds(old lease.Snapshot) (earliest, end int64) {
 	if old.Record.Until.IsZero() {
 		return 0, math.MaxInt64

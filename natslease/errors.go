@@ -48,7 +48,7 @@ func (c call) failed(err error) error {
 // answered records that the request was answered.
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// ended makes the client connect again, to the next of its servers, if its server is silent or does not
+// ended makes the client connect to the next of its servers if the present one is silent or cannot
 // reach the leader: see engine.Server.
 func (c call) ended(err error) {
 	wrong := withoutLeader(err)

@@ -24,8 +24,8 @@ import (
 // find out which leases are still renewed, call List twice, and wait in between for the longest
 // duration of the listed leases.
 //
-// If the Store already remembers [Options.Names] names, it starts no countdown for a lease that it sees
-// only in lists. Every list then shows such a lease as leased, even if its holder is dead.
+// Once the Store remembers [Options.Names] names, it does not count down for further leases that it
+// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return s.observed.List(ctx, prefix)
 }
@@ -33,9 +33,10 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 // atOnce is the maximum number of leases that List reads at the same time, if the gate lets as many pass.
 const atOnce = 64
 
-// List reads all names and then yields their leases. It uses no NATS consumer: on a server that lags behind,
-// one delivers stale values, and it can miss a lease that is renewed often. A consumer delivers keys in the
-// order of their revisions, and each renewal moves the key of the lease to the end of that order.
+// List reads all names and then yields their leases. It does not use a NATS consumer, because on a server
+// that lags behind, a consumer delivers stale values, and can miss a lease that is renewed often. A consumer
+// delivers keys in the order of their revisions, and each renewal moves the key of the lease to the end of
+// that order.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		if err := e.checkOnce(ctx); err != nil {

@@ -36,12 +36,12 @@ type Options struct {
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
 	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
 	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
-	// Store remembers its name, and a list adds no name if the Store remembers Names already. So set Names
-	// above the number of leases that you list. Default: 65,536.
+	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
+	// Names above the number of leases that you list. Default: 65,536.
 	Names int
 
-	// Floor is older than every token that this Store grants, even if a name has a record already. Set
-	// it when leases move here from another store: see [engine.Options]. Default: none.
+	// Every token that this Store grants is newer than Floor, even for a name that has a record
+	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 }
 

@@ -26,10 +26,10 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// An outside holds connections outside a pool that has no limit on the time of an attempt to connect. A
-// pool without such a limit waits two minutes for each host, and cannot be told to wait for less. So
-// while the pool is waiting, requests use these connections. An attempt goes on when the request that
-// started it has ended, because the time that a request has can be shorter than connectTimeout.
+// An outside is a set of connections beside a pool whose attempts to connect have no time limit. A pool
+// without such a limit waits two minutes for each host, and cannot be told to wait for less. So while
+// the pool is waiting, requests use these connections. An attempt goes on when the request that started
+// it has ended, because the time that a request has can be shorter than connectTimeout.
 type outside struct {
 	config   *pgxpool.Config // that of the pool, with a limit
 	idle     chan *pgx.Conn
@@ -42,8 +42,8 @@ type outside struct {
 	closed bool
 }
 
-// newOutside keeps and changes config, a copy of the configuration of a pool. It returns nil if the pool has
-// a limit.
+// newOutside takes over config, a copy of the configuration of a pool, and changes it. It returns nil if the
+// pool has a limit.
 func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil

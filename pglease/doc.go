@@ -59,8 +59,9 @@
 // The server decides by its own clock whether a lease has expired. The clock of a client need not show the
 // right time, but it must run at the right rate: see session.Options. The time of a change is never before
 // the time of the previous change of the same row, and Load never returns a time before the last write of
-// the row. Only rows keep a time: after the clock was set backward, a lease that was shown as expired can be
-// shown as leased again until a request has changed its row.
+// the row. Each row has its own last time, and there is none for the whole database. So after the clock was
+// set backward, a lease that was shown as expired can be shown as leased again, until a request has changed
+// its row.
 //
 // If the server's clock is set forward while leases are held, they end early. If it is set backward, they
 // last longer. If it is set backward by more than a second, the Store logs by how much the clock is behind
@@ -122,6 +123,6 @@
 // its renewal for too long. If the number of connections is limited, a Store sends renewals, releases and
 // notifications first, and reserves a quarter of the connections for them: one of two or three, and none of
 // one. While these are busy, renewals wait and are then sent together in one statement, first those of the
-// leases that would end first. If the server can only just renew the leases that the Store holds, the
-// Store refuses another one with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
+// leases that would end first. If the server could not renew another lease in time, the Store refuses to
+// acquire it, with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
 package pglease

@@ -62,10 +62,10 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	return err
 }
 
-// repeat runs a statement until it succeeds or must not be repeated. It is repeated if a server refuses it because it
-// is read-only: over all idle connections, and then over a new one. One that is safe is also repeated if a
-// connection broke: after a restart of the server, the pool can hand out all its broken connections before it
-// opens a new one, so as many retries can be needed as there are open connections.
+// repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement because it is
+// read-only, the statement is repeated over all idle connections, and then over a new one. One that is safe is also
+// repeated if a connection broke: after a restart of the server, the pool can hand out all its broken connections
+// before it opens a new one, so as many retries can be needed as there are open connections.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {
@@ -102,8 +102,8 @@ func (s *rows) once(u *use, st statement) error {
 	return err
 }
 
-// A use leaves the gate when nobody uses a connection for a request any more, not even a driver that does not return
-// when the context ends. A request whose context has ended by then counts as not answered.
+// A use leaves the gate when its request no longer occupies a connection. This can be after the end of the context,
+// because some drivers do not return then. A request whose context has ended by then counts as not answered.
 type use struct {
 	ctx   context.Context
 	pass  engine.Pass

@@ -29,7 +29,7 @@ type Options struct {
 	// the server. Default: 1,048,576.
 	Names int
 
-	// Floor is older than every token that this Store grants from now on, even for a name that has a
+	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
 	// record already. When leases move here from another store, set it to the newest token that any
 	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
 	Floor lease.Token

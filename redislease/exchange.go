@@ -85,7 +85,7 @@ func renewed(answers []answer) (n int) {
 	return n
 }
 
-// use begins to use a client, or the one that has replaced it, and returns it.
+// use marks a client, or the client that has replaced it, as in use, and returns it.
 func (s *Store) use(server *redis.Client) *redis.Client {
 	server = s.servers.current(server)
 	s.mu.Lock()
@@ -128,7 +128,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// wrongServer reports whether a server has answered that it did not carry out the request and another may.
+// wrongServer reports whether a server has answered that it did not carry out the request, but another
+// server may.
 func wrongServer(err error) bool {
 	word, _, _ := strings.Cut(redisError(err), " ")
 	switch word {
@@ -158,8 +159,8 @@ func (s *Store) retire(old *redis.Client, misplaced bool) {
 	}
 }
 
-// lastAnswers is how long an earlier primary has for its last answers. If it is frozen, there are none, and later
-// requests wait for those that are under way.
+// lastAnswers is how long an earlier primary has for its last answers. A frozen primary sends none, and meanwhile
+// later requests have to wait.
 const lastAnswers = 200 * time.Millisecond
 
 // findPrimary requests the address of the primary from the sentinels, if there are any and their last

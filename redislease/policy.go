@@ -38,7 +38,8 @@ func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 }
 
 // warnIfForgetful warns if the answer to INFO persistence shows that the server keeps no append-only file.
-// While a server loads its data after a restart, it says so of any server.
+// While a server loads its data after a restart, the answer says so whatever its settings are, and is
+// ignored.
 func (s *Store) warnIfForgetful(info string) {
 	if field(info, "aof_enabled") == "0" && field(info, "loading") == "0" && !s.warned.Swap(true) {
 		slog.Warn("lease: the Redis server keeps no append-only file, so it forgets held leases and the newest tokens when it crashes: set appendonly yes and appendfsync always")

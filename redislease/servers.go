@@ -19,10 +19,10 @@ type servers interface {
 	// serverFor returns the primary that stores a key.
 	serverFor(ctx context.Context, key string) (*redis.Client, error)
 
-	// serverAt returns the server with an address that a server of the cluster has answered.
+	// serverAt returns the server with an address that came from an answer of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
-	// current returns the client that is in use instead of an earlier one of the same server.
+	// current returns the client that has replaced an earlier client of the same server.
 	current(server *redis.Client) *redis.Client
 
 	// failOver must be called after a server did not answer, or answered that it must not carry out the

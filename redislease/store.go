@@ -27,7 +27,7 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that the Store grants, even for a name that has a record already.
+	// Every token that the Store grants is newer than Floor, even for a name that has a record already.
 	// If the server may have lost tokens, set it to the newest token that any resource has seen. Default:
 	// the empty token, which is older than all others.
 	Floor lease.Token

@@ -26,7 +26,7 @@ var advices = map[string]string{
 	"NotImplemented":               "the service does not support conditional writes",
 }
 
-// answerOf returns the status and the code of an error that the service has answered with.
+// answerOf returns the status and the error code of the service's answer.
 func answerOf(err error) (status int, code string) {
 	var answer *awshttp.ResponseError
 	if errors.As(err, &answer) {

@@ -74,7 +74,7 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 	return l
 }
 
-// enter calls f when the gate lets a request of a list or a watch pass.
+// enter waits until the gate lets a request of a list or a watch pass, and then calls f.
 func (b *backend) enter(ctx context.Context, f func() error) (err error) {
 	unsent := b.gate.Do(ctx, engine.Request{}, func() error {
 		if err = f(); errors.Is(err, errAbsent) {

@@ -39,7 +39,8 @@ const (
 // one.
 func (o object) mark() string { return o.Write[:markLength] }
 
-// marks returns those of the object and of the writes before it, for the object that replaces it.
+// marks returns the marks of the object and of the writes before it, which the next object must
+// contain.
 func (o object) marks() string {
 	all := o.mark() + o.Before
 	return all[:min(len(all), mostMarks*markLength)]

@@ -29,15 +29,16 @@
 // # More leases than fit
 //
 // Renewals and releases are carried out before all other requests. If the file is too slow to renew one
-// more lease besides those that this Store holds, an acquire is refused with an [engine.FullError]. A Store
-// that always has more to do lets other processes that wait for the file have it between two transactions.
+// more lease besides those that this Store holds, an acquire is refused with an [engine.FullError]. Between
+// two transactions, a busy Store gives way to other processes that wait for the file, so that no process is
+// shut out.
 //
 // # The clock
 //
 // On Linux, the time is CLOCK_BOOTTIME plus an offset that is stored in the file. The first process after a
 // boot sets the offset so that the time is that of the wall clock, but not before the last time in the
-// file. Until the next boot, a change of the wall clock has no effect on leases. After a boot with the wall
-// clock set back, leases do not count the time while the machine was off.
+// file. Until the next boot, a change of the wall clock has no effect on leases. If the machine boots with
+// a wall clock that was set back, the time for which it was off does not count.
 //
 // On other systems, each process reads the wall clock when it opens the file, and from then on adds the
 // time that passes. The file contains the last time that any process has used, so the time does not go
@@ -47,9 +48,9 @@
 // # Backups
 //
 // The tokens of a new file begin at the current Unix time in microseconds, and each grant raises them by
-// one. So if the file is deleted, the tokens of its successor are newer, provided that the wall clock is
-// right. They also are if the file -lock was kept, because it contains the newest token. [Open] recognizes
-// a copied file by that token, and on Linux also by its inode and its time of birth. Open deletes all
-// leases in the copy, and begins with new tokens in the same way. Stop all processes before you put back a
-// copy, and remove -wal and -shm. If an old -lock was put back too, set [Options.Floor].
+// one. So if the file is deleted, the tokens of the file that replaces it are newer, provided that the
+// wall clock is right or the file -lock was kept, which contains the newest token. [Open] recognizes a
+// copied file by that token, and on Linux also by its inode and its time of birth. Open deletes all leases
+// in the copy, and begins with new tokens in the same way. Stop all processes before you put back a copy,
+// and remove -wal and -shm. If an old -lock was put back too, set [Options.Floor].
 package sqlitelease

@@ -45,8 +45,8 @@ func removeIfPresent(path string) error {
 	return nil
 }
 
-// remember notes which files have been opened. It opens none of SQLite, because closing it would drop the
-// locks that SQLite has on it.
+// remember notes which files have been opened. It does not open the files of SQLite, because closing such
+// a file would drop the locks that SQLite has on it.
 func (f *files) remember(l lockFile) (err error) {
 	for i, suffix := range suffixes {
 		if suffix == lockSuffix {
@@ -97,8 +97,8 @@ func errLinks(links uint32) error {
 // logSize returns the size of the log at the last check.
 func (f *files) logSize() int64 { return f.opened[0].Size() }
 
-// A goneError says that nothing will find the leases of a store any more, because another file or none is
-// at its path. So no lease of the store is in force.
+// A goneError says that no other process can find the leases of a store any more, because its path leads
+// to another file or to none. So no lease of the store is in force.
 type goneError struct {
 	what string
 	now  time.Time  // the last time of the leases

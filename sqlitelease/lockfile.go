@@ -26,17 +26,17 @@ type lockFile struct {
 
 const lockSuffix = "-lock"
 
-// In a byte behind the numbers, a store that waits for the lock asks for it. Without this, a store that always has
-// more to do would lock the file again within microseconds, and one that looks for the lock every few
-// milliseconds would hardly ever get it.
+// A byte after the numbers says that another store is waiting for the lock. Without this, a store that always has
+// more to do would lock the file again within microseconds, and one that looks for the lock every few milliseconds
+// would hardly ever get it.
 const (
 	askedAt = 42 // after lockFormat
 	asking  = 'w'
 )
 
-// ask tells the store that has the lock that another one waits for it. It is only a hint, so it needs no lock, and an
-// error shows in the next transaction. Before the first commit, it does nothing, because a byte behind numbers that
-// are not there yet would make a file that read does not understand.
+// ask tells the store that has the lock that another store is waiting for it. It is only a hint, so it needs no lock,
+// and an error shows in the next transaction. Before the first commit, it does nothing, because a byte behind numbers
+// that are not there yet would make a file that read does not understand.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)

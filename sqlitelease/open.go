@@ -27,7 +27,7 @@ type Options struct {
 	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that is granted from now on. If the file could be an old copy, set
+	// Every token that is granted from now on is newer than Floor. If the file could be an old copy, set
 	// Floor to the newest token that any resource has seen. The file remembers the highest Floor with which
 	// it was opened. A lease that is held keeps its token until it ends. Default: none.
 	Floor lease.Token

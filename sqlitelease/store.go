@@ -134,7 +134,7 @@ func requestOf(name string, req lease.Request) engine.Request {
 	return engine.Request{Name: name}
 }
 
-// note tells the gate what a request that was granted has left of a lease.
+// note tells the gate the state of a lease after a request that was granted.
 func (a authority) note(name string, action lease.Action, r lease.Record) {
 	if action != lease.ActionRead && action != lease.ActionWrite {
 		a.s.gate.Note(name, r)

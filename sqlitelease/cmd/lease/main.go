@@ -1,5 +1,5 @@
-// Lease runs commands under leases, and shows and breaks leases. This program knows only file:PATH, so it is
-// small and built soon; that in cmd/lease has the stores of all engines.
+// Lease runs commands under leases, and shows and breaks leases. This program opens only file:PATH, so it is
+// small and can be built quickly. The program in cmd/lease has all stores.
 //
 //	lease run [-wait 1m] NAME -- COMMAND...
 //
