@@ -68,3 +68,13 @@ func TestDelaysExcuseFailures(t *testing.T) {
 		})
 	}
 }
+
+// A rule with names of its own may run again at the same store, because its first run was late.
+func TestNamesRunAgain(t *testing.T) {
+	i := slices.IndexFunc(nameRules, func(r rule) bool { return r.name == "S6/different-names-are-different-leases" })
+	m := memory.New(nil)
+	s := &suite{rules: nameRules, options: new(Options).withDefaults(), newStore: func(testing.TB) lease.Store { return m }}
+	for range 2 {
+		s.checkInRealTime(t, nameRules[i])
+	}
+}
