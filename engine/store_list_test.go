@@ -85,18 +85,3 @@ func TestListForgetsNoObservation(t *testing.T) {
 		}
 	})
 }
-
-// If a prefix is not a valid name, List returns an error before it sends a request to the engine.
-func TestListRefusesPrefixes(t *testing.T) {
-	e := newFake()
-	s := newStore(t, e, engine.Options{})
-	if n := e.count(func() {
-		for entry, err := range s.Authority().List(t.Context(), "\xff") {
-			if entry != (lease.Entry{}) || !errors.Is(err, lease.ErrName) {
-				t.Errorf("%+v, %v", entry, err)
-			}
-		}
-	}); n != 0 {
-		t.Errorf("%d exchanges", n)
-	}
-}

@@ -417,24 +417,6 @@ func TestOvertakenRenewal(t *testing.T) {
 	})
 }
 
-func TestSwapRefuses(t *testing.T) {
-	s := newStore(t, newFake(), engine.Options{})
-	ctx := context.Background()
-	old, err := s.Load(ctx, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, next := range map[string]lease.Record{
-		"an epoch that falls": {Epoch: old.Record.Epoch - 1},
-		"a corrupt record":    {State: lease.Leased, Epoch: 99},
-	} {
-		var field *lease.FieldError
-		if _, err := s.Swap(ctx, name, old, next); !errors.As(err, &field) || field.Code != lease.ErrCorrupt {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
 func TestOptions(t *testing.T) {
 	for field, o := range map[string]engine.Options{
 		"Options.Names":              {Names: -1},

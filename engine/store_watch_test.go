@@ -2,14 +2,12 @@ package engine_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
-	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -50,18 +48,6 @@ func TestWhatIsWaitedForIsNotForgotten(t *testing.T) {
 			t.Errorf("replaced after %v, and the leases were of 10 s", took)
 		}
 	})
-}
-
-// If a name is invalid, Watch returns an error before the engine gets a request. SPEC R6.
-func TestWatchOfWhatIsNoName(t *testing.T) {
-	e := newFake()
-	for _, w := range []lease.Watcher{newStore(t, e, engine.Options{}), newStore(t, e, engine.Options{}).Authority()} {
-		for _, name := range []string{"", "a\x00b", "\xff", strings.Repeat("x", fields.MaxLabel+1)} {
-			if _, err := w.Watch(t.Context(), name); lease.CodeOf(err) != lease.ErrName {
-				t.Errorf("%.20q: %v", name, err)
-			}
-		}
-	}
 }
 
 // After the last watch of a name has ended, the Store can forget the name.
