@@ -55,12 +55,12 @@ func look(k Kind, owner int) string {
 	switch {
 	case owner > 0:
 		i = (owner - 1) % len(colours)
-	case k >= Believes:
+	case k == Believes:
 		i = 1
 	}
 	stroke := fmt.Sprintf(`class="%s s%d" stroke="%s" `, kinds[k], i, colours[i].light)
 	switch k {
-	case Breaking, Stopping:
+	case Breaking:
 		return stroke + fmt.Sprintf(`fill="url(#h%d)"`, i)
 	case Believes:
 		return fmt.Sprintf(`class="%s page s%d" stroke="%s" fill="%s"`, kinds[k], i, colours[i].light, page)
@@ -187,7 +187,7 @@ func (b *brush) lane(l *lane, events []event) {
 				b.printf(`<path class="edge" stroke="` + page + `" stroke-width="2" d="M0 0V20"/>`)
 			}
 			ink := `class="page%s" fill="` + page + `"`
-			if p.kind != Leased && p.kind != Works {
+			if p.kind != Leased {
 				ink = `class="halo%s" stroke="` + page + `" stroke-width="4" paint-order="stroke"`
 			}
 			text := func(class, text string) {

@@ -19,11 +19,9 @@ const (
 	Leased               // of the lease: filled
 	Breaking             // of the lease: hatched
 	Believes             // of a holder: an outline
-	Works                // of a holder: filled
-	Stopping             // of a holder: hatched
 )
 
-var kinds = [...]string{Leased: "leased", Breaking: "breaking", Believes: "believes", Works: "works", Stopping: "stopping"}
+var kinds = [...]string{Leased: "leased", Breaking: "breaking", Believes: "believes"}
 
 // A Symbol stands before the number of an event.
 type Symbol rune

@@ -37,17 +37,14 @@ func sample() *Drawing {
 	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 	d.Set("lease", at(0), Leased, "token 1", at(3))
 	d.Set("lease", at(2), Leased, "token 1", at(5)) // a renewal
-	d.Set("alice", at(0), Works, "works", time.Time{})
+	d.Set("alice", at(0), Believes, "believes", time.Time{})
 	d.Mark("alice", at(2.4), Note, "is cut off from the store")
-	d.Set("alice", at(4.1), Stopping, "stopping", time.Time{})
 	d.Mark("alice", at(4.1), Loss, "no answer within 500ms (RequestTimeout), so the lease is about to end")
 	d.Set("alice", at(4.6), None, "", time.Time{})
 	d.Set("lease", at(5.1), Leased, "token 2", time.Time{})
 	d.Set("bob", at(5.1), Believes, "believes", time.Time{})
-	d.Set("bob", at(5.3), Works, "works", time.Time{})
 	d.Mark("lease", at(7), Break, "an operator breaks it, with 2s of grace")
 	d.Set("lease", at(7), Breaking, "token 2", time.Time{})
-	d.Set("bob", at(7.5), Stopping, "stopping", time.Time{})
 	d.Set("bob", at(8.2), None, "", time.Time{})
 	d.Set("lease", at(9), None, "", time.Time{})
 	return d
@@ -58,7 +55,7 @@ func TestSVG(t *testing.T) {
 	text := wellFormed(t, svg)
 	for _, want := range []string{
 		"jobs/<nightly>", "token 1\n", "token 2\n", "alice\n", "bob\n", "●1\n", "✕2\n", "▼3\n", "2.4s alice: is cut off", "10s\n",
-		"leased\n", "breaking\n", "believes\n", "works\n", "stopping\n",
+		"leased\n", "breaking\n", "believes\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture has no text %q", want)
