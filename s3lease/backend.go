@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -18,10 +17,9 @@ import (
 type backend struct {
 	client         *s3.Client
 	bucket, prefix string
-	poll           time.Duration
 	gate           *engine.Gate
 	store          *engine.Store
-	polls          chan struct{} // holds a value for each poll that is under way
+	poller         engine.Poller
 	checking       chan struct{} // holds a value while the service is being checked
 	checked        atomic.Bool
 }
@@ -29,8 +27,8 @@ type backend struct {
 // mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
 const mostRequests = 64
 
-// mostPolls bounds how many polls of watches are under way, so that an acquire does not wait for the
-// polls of thousands of watches.
+// mostPolls bounds how many objects are read for watches at a time, so that an acquire does not wait for thousands of
+// them.
 const mostPolls = 16
 
 // unknownETag takes the place of the ETag of an object that was replaced before its ETag was known. The

@@ -275,28 +275,6 @@ func TestPollsAreBounded(t *testing.T) {
 	}
 }
 
-// A poll has a deadline even with an HTTP client that has none. Otherwise a few polls that hang would end all polls.
-func TestPollsHaveADeadline(t *testing.T) {
-	_, url := newDouble(t)
-	polled := make(chan bool, 100)
-	s := newStore(t, url, linked(func(ctx context.Context, send func() error) error {
-		_, bounded := ctx.Deadline()
-		select {
-		case polled <- bounded:
-		default:
-		}
-		return send()
-	}))
-	if _, err := s.Watch(t.Context(), "job"); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if !<-polled {
-			t.Error("a poll without a deadline")
-		}
-	}
-}
-
 // A list has several pages, and skips what is no lease.
 func TestList(t *testing.T) {
 	d, url := newDouble(t)

@@ -42,8 +42,8 @@ type Options struct {
 // Besides the methods that its engine.Store documents:
 //
 //   - Load creates the object of a name that has none.
-//   - Watch signals a change up to [Options.PollInterval] and one request after it. It goes on while requests fail, and
-//     ends only with its context.
+//   - Watch signals a change up to [Options.PollInterval] and one request after it. It goes on while requests fail. It
+//     ends with its context, or with an error that no retry can mend.
 //   - List takes a request for each 1,000 objects, and one for each of them.
 type Store struct {
 	*engine.Store
@@ -63,17 +63,17 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), poll: cmp.Or(o.PollInterval, DefaultPollInterval),
-		gate: engine.NewGate(mostRequests), polls: make(chan struct{}, mostPolls), checking: make(chan struct{}, 1)}
+	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), gate: engine.NewGate(mostRequests), checking: make(chan struct{}, 1)}
+	b.poller.Every, b.poller.Read = cmp.Or(o.PollInterval, DefaultPollInterval), b.poll
 	switch {
 	case client == nil:
 		return nil, fields.Missing("New.client")
 	case bucket == "":
 		return nil, fields.Missing("New.bucket")
 	case !validPrefix.MatchString(b.prefix) || len(b.prefix) > mostKey:
-		return nil, badOption("Prefix", strconv.Quote(o.Prefix), "must be at most 200 letters, digits, '-', '_', '.' and '/', and end with a slash")
-	case b.poll < 10*time.Millisecond:
-		return nil, badOption("PollInterval", o.PollInterval.String(), "must be at least 10ms")
+		return nil, engine.OptionError("Prefix", strconv.Quote(o.Prefix), "must be at most 200 letters, digits, '-', '_', '.' and '/', and end with a slash")
+	case b.poller.Every < 10*time.Millisecond:
+		return nil, engine.OptionError("PollInterval", o.PollInterval.String(), "must be at least 10ms")
 	}
 	b.client = s3.New(client.Options(), func(o *s3.Options) {
 		o.Retryer = aws.NopRetryer{} // a write that is repeated after its answer was lost would be refused
@@ -86,10 +86,6 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	}
 	b.store = s
 	return &Store{s, b}, nil
-}
-
-func badOption(field, value, bound string) error {
-	return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 }
 
 // Lease returns a Session that can hold the lease with the given name, and sends no request. The errors are those

@@ -3,7 +3,8 @@ package s3lease
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
+	"sync"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
@@ -11,67 +12,43 @@ import (
 
 // Watch reads the object, and then again every Options.PollInterval.
 func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	last, err := b.look(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	signals := make(chan struct{}, 1)
-	go func() {
-		defer close(signals)
-		every := time.NewTicker(b.poll)
-		defer every.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-every.C:
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case b.polls <- struct{}{}:
-			}
-			next, err := b.look(ctx, name)
-			<-b.polls
-			if err != nil {
-				continue // the next poll compares with the same object
-			}
-			if needsSignal(last, next) {
-				select {
-				case signals <- struct{}{}:
-				default:
-				}
-			}
-			last = next
-		}
-	}()
-	return signals, nil
+	return b.poller.Watch(ctx, name)
 }
 
-// look returns the object, which is zero if there is none.
-func (b *backend) look(ctx context.Context, name string) (next object, err error) {
+// poll reads the objects of the names, mostPolls at a time. If it can read some and not others, those count as unchanged.
+func (b *backend) poll(ctx context.Context, names []string, seen func(name, version string)) error {
+	errs := make([]error, len(names))
+	turns := make(chan struct{}, mostPolls)
+	var polls sync.WaitGroup
+	for i, name := range names {
+		turns <- struct{}{}
+		polls.Go(func() {
+			defer func() { <-turns }()
+			var version string
+			if version, errs[i] = b.signalled(ctx, name); errs[i] == nil {
+				seen(name, version)
+			}
+		})
+	}
+	polls.Wait()
+	return errors.Join(errs...)
+}
+
+// signalled reads an object, and returns a text that changes with it. It is the same after a renewal, except of one that
+// was sent late, so that less than the whole duration is left.
+func (b *backend) signalled(ctx context.Context, name string) (version string, err error) {
 	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
-		limited, cancel := context.WithTimeout(ctx, defaultTimeout) // mostPolls that hang would end all polls
-		defer cancel()
-		o, err := b.get(limited, keyOf(name))
+		o, err := b.get(ctx, keyOf(name))
 		switch {
 		case errors.Is(err, errAbsent):
 			return engine.Entry{}, nil
 		case err != nil:
 			return engine.Entry{}, named(name, err)
 		}
-		next = o
+		if version = o.etag; o.Lease != nil && o.Lease.Record.State == lease.Leased {
+			version = fmt.Sprint(*o.Lease)
+		}
 		return o.entry(), nil
 	})
-	return next, err
-}
-
-// needsSignal reports whether an object has changed, unless by renewals alone.
-func needsSignal(old, next object) bool {
-	if old.Lease == nil || next.Lease == nil {
-		return old.etag != next.etag
-	}
-	a, b := old.Lease, next.Lease
-	renewed := a.Record == b.Record && a.Record.State == lease.Leased && a.Left <= b.Left
-	return old.etag != next.etag && !renewed
+	return version, err
 }
