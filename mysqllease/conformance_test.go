@@ -73,7 +73,7 @@ func checkHistories(t *testing.T, target enginetest.Target, runs int) {
 
 // SPEC A2: every history is linearizable.
 func TestHistories(t *testing.T) {
-	checkHistories(t, enginetest.At(url(shared.address, shared.database(t)), 4), 2000)
+	checkHistories(t, enginetest.At(url(shared.Addr(), shared.database(t)), 4), 2000)
 }
 
 // underFaults starts a server with a database that fails.

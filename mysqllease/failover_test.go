@@ -24,7 +24,7 @@ func TestFailover(t *testing.T) {
 			t.Parallel()
 			primary, replica := ownServer(t), ownServer(t, "--rpl-semi-sync-slave-enabled=1")
 			primary.exec(t, "mysql", "grant replication slave on *.* to replica identified by 'secret'")
-			host, port, _ := net.SplitHostPort(primary.address)
+			host, port, _ := net.SplitHostPort(primary.Addr())
 			replica.exec(t, "mysql", "change master to master_host = '"+host+"', master_port = "+port+", master_user = 'replica', master_password = 'secret', master_use_gtid = slave_pos")
 			replica.exec(t, "mysql", "start slave")
 			database := primary.database(t)

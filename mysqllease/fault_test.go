@@ -177,7 +177,7 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := enginetest.NewProxy(t, servers[0].address, nil)
+	p := enginetest.NewProxy(t, servers[0].Addr(), nil)
 	users := []string{"app:secret", "root"}
 	var swaps, renewals []lease.Authority // of each user
 	for i, user := range users {
@@ -186,7 +186,7 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 		shorthand.Together(8, 8, func(j int) { do(t, first, fmt.Sprint(user, j), acquire(idA, time.Hour), 0) })
 		do(t, second, fmt.Sprint("renewed", i), acquire(idA, time.Hour), 0)
 	}
-	p.Target(servers[1].address)
+	p.Target(servers[1].Addr())
 	for i := range users {
 		do(t, renewals[i], fmt.Sprint("renewed", i), renew(idA), 0) // its connections lead to the first server
 	}

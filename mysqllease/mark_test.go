@@ -67,7 +67,7 @@ func TestNamesOfAShellWithoutLANG(t *testing.T) {
 	database := shared.database(t)
 	do(t, shared.store(t, database, nil).Authority(), "Käse", acquire(idA, time.Hour), 0)
 	tell := func(charset, statement string) error {
-		cmd := exec.Command("mysql", "--default-character-set="+charset, "--host=127.0.0.1", "--port="+shared.address[len("127.0.0.1:"):], "--user=root", database)
+		cmd := exec.Command("mysql", "--default-character-set="+charset, "--host=127.0.0.1", "--port="+shared.Addr()[len("127.0.0.1:"):], "--user=root", database)
 		cmd.Stdin = strings.NewReader(statement)
 		return cmd.Run()
 	}
@@ -110,7 +110,7 @@ func TestMarkInAShell(t *testing.T) {
 	}
 	writes := func(resource, token string) error {
 		cmd := exec.Command("sh", "-c", strings.NewReplacer("'accounts'", resource, "'$LEASE_TOKEN'", token).Replace(string(script)))
-		cmd.Env = append(os.Environ(), "MYSQL_HOST=127.0.0.1", "MYSQL_TCP_PORT="+shared.address[len("127.0.0.1:"):], "MYSQL_USER=root", "LEASE_TOKEN=00000000000000000009", "MYSQL_DATABASE="+database)
+		cmd.Env = append(os.Environ(), "MYSQL_HOST=127.0.0.1", "MYSQL_TCP_PORT="+shared.Addr()[len("127.0.0.1:"):], "MYSQL_USER=root", "LEASE_TOKEN=00000000000000000009", "MYSQL_DATABASE="+database)
 		return cmd.Run()
 	}
 	for _, c := range []struct {

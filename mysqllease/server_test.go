@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -24,12 +22,11 @@ var (
 	do, says, eventually, permanent = shorthand.Do, shorthand.Says, shorthand.Eventually, shorthand.Permanent
 )
 
-// A server is a MariaDB server on a free port of the loopback interface, with its files in a temporary folder.
+// A server is a MariaDB server with its files in a temporary folder.
 type server struct {
-	*enginetest.Process
-	dir, address string
-	settings     []string
-	databases    atomic.Int64
+	*enginetest.Program
+	dir       string
+	databases atomic.Int64
 }
 
 var shared *server // of all tests that do not harm their server
@@ -44,20 +41,28 @@ func TestMain(m *testing.M) {
 }
 
 func newServer(dir string, settings ...string) (*server, error) {
-	s := &server{dir: dir, settings: settings}
 	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db", "--auth-root-authentication-method=normal")
+	settings = append([]string{"--no-defaults", "--datadir=" + dir + "/data", "--socket=" + dir + "/socket", "--bind-address=127.0.0.1",
+		"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, settings...)
 	if os.Geteuid() == 0 {
-		install.Args = append(install.Args, "--user=root")
+		install.Args, settings = append(install.Args, "--user=root"), append(settings, "--user=root")
 	}
 	install.Env = append(os.Environ(), "TMPDIR="+dir) // two that use the same folder at once fail
 	if out, err := install.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v\n%s", err, out)
 	}
+	s := &server{dir: dir}
 	var err error
-	if s.address, err = enginetest.FreeAddress(); err != nil {
-		return nil, err
-	}
-	return s, s.Start()
+	s.Program, err = enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
+		cmd := exec.Command("mariadbd", append(settings, "--port="+port, "--server-id="+port)...)
+		cmd.Env = install.Env
+		return cmd
+	}, func(ctx context.Context, p *enginetest.Program) error {
+		db := dial(config(p.Addr(), "mysql"))
+		defer db.Close()
+		return db.PingContext(ctx)
+	})
+	return s, err
 }
 
 // ownServer starts a server that ends with the test.
@@ -71,48 +76,11 @@ func ownServer(t testing.TB, settings ...string) *server {
 	return s
 }
 
-func (s *server) Addr() string { return s.address }
+func (s *server) config(database string) *mysql.Config { return config(s.Addr(), database) }
 
-// Start starts the server, and returns when it answers.
-func (s *server) Start() error {
-	c := s.config("mysql")
-	port := c.Addr[len("127.0.0.1:"):]
-	cmd := exec.Command("mariadbd", append([]string{"--no-defaults", "--datadir=" + s.dir + "/data", "--socket=" + s.dir + "/socket", "--bind-address=127.0.0.1", "--port=" + port,
-		"--server-id=" + port, "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, s.settings...)...)
-	if os.Geteuid() == 0 {
-		cmd.Args = append(cmd.Args, "--user=root")
-	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
-	cmd.Stdout, cmd.Stderr = log, log
-	if s.Process, err = enginetest.StartCommand(cmd); err != nil {
-		return err
-	}
-	db := dial(c)
-	defer db.Close()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		if err = db.Ping(); err == nil {
-			return nil
-		}
-		select {
-		case <-s.Ended():
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("mariadbd ended: %s", said)
-		case <-time.After(20 * time.Millisecond): // a real engine
-		}
-		if time.Now().After(deadline) {
-			return err
-		}
-	}
-}
-
-func (s *server) config(database string) *mysql.Config {
+func config(addr, database string) *mysql.Config {
 	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.DBName = "tcp", s.address, "root", database
+	c.Net, c.Addr, c.User, c.DBName = "tcp", addr, "root", database
 	c.Logger = &mysql.NopLogger{}
 	return c
 }

@@ -274,7 +274,7 @@ func TestURL(t *testing.T) {
 		}
 	}
 	database := shared.database(t)
-	s, err := open.Store(t.Context(), "mysql://root:@"+shared.address+"/"+database)
+	s, err := open.Store(t.Context(), "mysql://root:@"+shared.Addr()+"/"+database)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,9 @@ func (p *Process) Pause(d time.Duration) error {
 	return p.Continue()
 }
 
+// Pid returns the number of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
@@ -116,7 +119,7 @@ func (p *Process) End() error {
 		return nil
 	case <-time.After(20 * time.Second):
 		p.Kill()
-		return fmt.Errorf("enginetest: process %d did not end when it was told to", p.cmd.Process.Pid)
+		return fmt.Errorf("enginetest: process %d did not end when it was told to", p.Pid())
 	}
 }
 

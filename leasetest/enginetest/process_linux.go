@@ -20,7 +20,7 @@ func (p *Process) Stop() error {
 		return err
 	}
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.Pid()) + "/stat")
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (p *Process) Stop() error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("enginetest: process %d does not stop", p.cmd.Process.Pid)
+			return fmt.Errorf("enginetest: process %d does not stop", p.Pid())
 		}
 	}
 }

@@ -5,7 +5,6 @@ package pgserver
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +19,9 @@ import (
 // A Server is a PostgreSQL server on a free port of the loopback interface, with its files in a temporary
 // folder. It ends when the tests end.
 type Server struct {
+	*enginetest.Program
 	dir, data string
-	address   string // host and port
 	settings  []string
-	child     *enginetest.Process
-	pid       int
 	databases atomic.Int64
 	standbys  int
 }
@@ -66,10 +63,7 @@ func New(dir string, settings ...string) (*Server, error) {
 	if out, err := init.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %v\n%s", err, out)
 	}
-	if s.address, err = enginetest.FreeAddress(); err != nil {
-		return nil, err
-	}
-	return s, s.start()
+	return s, s.run()
 }
 
 // NewFor starts a server that ends with the test.
@@ -88,82 +82,46 @@ func NewFor(t testing.TB, settings ...string) *Server {
 	return s
 }
 
+// run starts the server for the first time.
+func (s *Server) run() error {
+	bin, err := binaries()
+	if err != nil {
+		return err
+	}
+	s.Program, err = enginetest.StartProgram(s.dir, func(_, port string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", s.data, "-k", s.dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400")
+		for _, set := range s.settings {
+			cmd.Args = append(cmd.Args, "-c", set)
+		}
+		cmd.SysProcAttr, _, _ = unprivileged()
+		cmd.Dir = s.dir
+		return cmd
+	}, func(ctx context.Context, p *enginetest.Program) error {
+		_, err := query(ctx, URL(p.Addr(), "postgres"), "select 1")
+		return err
+	})
+	return err
+}
+
 // Start starts the server again after Kill, and returns when it answers. It retries for up to 20 s, because
 // processes of the old server may still hold its port and files.
 func (s *Server) Start() error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		err := s.start()
+		err := s.Program.Start()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
 	}
 }
 
-// start starts the server, and returns when it answers.
-func (s *Server) start() error {
-	bin, err := binaries()
-	if err != nil {
-		return err
-	}
-	args := []string{"-D", s.data, "-k", s.dir, "-p", port(s.address), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
-	for _, set := range s.settings {
-		args = append(args, "-c", set)
-	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
-	cmd.SysProcAttr, _, _ = unprivileged()
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if s.child, err = enginetest.StartCommand(cmd); err != nil {
-		return err
-	}
-	s.pid = cmd.Process.Pid
-	return await("postgres", s.child.Ended(), filepath.Join(s.dir, "log"), func(ctx context.Context) error {
-		_, err := s.query(ctx, "postgres", "select 1")
-		return err
-	})
-}
-
-// await waits until try succeeds. If the program ends before, await returns what it has logged.
-func await(program string, ended <-chan struct{}, log string, try func(context.Context) error) error {
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		err := try(ctx)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ended:
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("%s ended: %s", program, said)
-		case <-time.After(10 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s does not answer: %v", program, err)
-		}
-	}
-}
-
-// Addr returns the host and port of the server.
-func (s *Server) Addr() string { return s.address }
-
 // URL returns the connection string of a database.
 func (s *Server) URL(database string) string {
-	return URL(s.address, database)
+	return URL(s.Addr(), database)
 }
 
 // URL returns the connection string of a database of the server at an address.
 func URL(address, database string) string {
 	return "postgres://postgres@" + address + "/" + database + "?sslmode=disable"
-}
-
-func port(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
 }
 
 // Pause stops every process of the server for the time d.
@@ -177,13 +135,13 @@ func (s *Server) Pause(d time.Duration) error {
 // Kill ends the server like a crash.
 func (s *Server) Kill() {
 	s.killAll()
-	s.child.Kill()
+	s.Process.Kill()
 }
 
 // Stop ends the server.
 func (s *Server) Stop() {
 	s.quit()
-	<-s.child.Ended()
+	<-s.Ended()
 }
 
 // Name returns an unused name for a database.
@@ -201,18 +159,18 @@ func (s *Server) Database(t testing.TB, tables string) string {
 // Exec runs SQL as the superuser, in one transaction.
 func (s *Server) Exec(t testing.TB, database, sql string) {
 	t.Helper()
-	if _, err := s.query(t.Context(), database, sql); err != nil {
+	if _, err := query(t.Context(), s.URL(database), sql); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // query runs SQL as the superuser, and returns the columns and rows of its result as text.
-func (s *Server) query(ctx context.Context, database, sql string) (string, error) {
+func query(ctx context.Context, url, sql string) (string, error) {
 	bin, err := binaries()
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "psql"), "-XAtq", "-d", s.URL(database), "-c", sql).CombinedOutput()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "psql"), "-XAtq", "-d", url, "-c", sql).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", sql, err, out)
 	}

@@ -27,7 +27,7 @@ func unprivileged() (*syscall.SysProcAttr, int, error) {
 }
 
 func (s *Server) signal(sig syscall.Signal) {
-	for _, pid := range append(children(s.pid), s.pid) {
+	for _, pid := range append(children(s.Pid()), s.Pid()) {
 		_ = syscall.Kill(pid, sig)
 	}
 }
@@ -54,5 +54,5 @@ func (s *Server) killAll() { s.signal(syscall.SIGKILL) }
 // quit asks the server to end at once, even if it is paused.
 func (s *Server) quit() {
 	s.Resume()
-	_ = syscall.Kill(s.pid, syscall.SIGQUIT)
+	_ = syscall.Kill(s.Pid(), syscall.SIGQUIT)
 }

@@ -1,7 +1,6 @@
 package pgserver
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -23,10 +22,6 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal("this test needs pgbouncer: apt-get install pgbouncer")
 	}
-	address, err := enginetest.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.MkdirTemp(s.dir, "pooler")
 	if err != nil {
 		t.Fatal(err)
@@ -35,11 +30,18 @@ func (s *Server) Pooler(t testing.TB) (url func(database string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users, settings := filepath.Join(dir, "users"), filepath.Join(dir, "settings")
-	for file, text := range map[string]string{
-		users: "\"postgres\" \"\"\n",
-		settings: fmt.Sprintf(`[databases]
-* = host=127.0.0.1 port=%s
+	users := filepath.Join(dir, "users")
+	if err := os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(s.Addr())
+	p, err := enginetest.StartProgram(dir, func(_, own string) *exec.Cmd {
+		settings := filepath.Join(dir, "settings")
+		if err := os.WriteFile(settings, fmt.Appendf(nil, `[databases]
+* = host=%s port=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %s
@@ -48,32 +50,16 @@ auth_type = trust
 auth_file = %s
 pool_mode = transaction
 default_pool_size = 4
-logfile = %s
-`, port(s.address), port(address), users, filepath.Join(dir, "log")),
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+`, host, port, own, users), 0o644); err != nil {
+			t.Error(err)
 		}
-	}
-	if err := os.Chown(dir, uid, -1); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, settings)
-	cmd.SysProcAttr, cmd.Dir = attr, dir
-	child, err := enginetest.StartCommand(cmd)
+		cmd := exec.Command(program, settings)
+		cmd.SysProcAttr, cmd.Dir = attr, dir
+		return cmd
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { child.Kill() })
-	err = await("pgbouncer", child.Ended(), filepath.Join(dir, "log"), func(ctx context.Context) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(database string) string { return URL(address, database) }
+	t.Cleanup(func() { p.Kill() })
+	return func(database string) string { return URL(p.Addr(), database) }
 }

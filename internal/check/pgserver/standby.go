@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
 // Standby starts a streaming standby of the server, with the same settings, and returns when it streams.
@@ -34,15 +32,12 @@ func (s *Server) Standby(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	b := &Server{dir: dir, data: filepath.Join(dir, "data"), settings: s.settings}
-	backup := exec.Command(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", port(s.address), "-U", "postgres", "-D", b.data, "-R", "-X", "stream", "-c", "fast")
+	backup := exec.Command(filepath.Join(bin, "pg_basebackup"), "-d", s.URL("postgres"), "-D", b.data, "-R", "-X", "stream", "-c", "fast")
 	backup.SysProcAttr, backup.Dir = attr, dir
 	if out, err := backup.CombinedOutput(); err != nil {
 		t.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}
-	if b.address, err = enginetest.FreeAddress(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.start(); err != nil {
+	if err := b.run(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Stop)
@@ -80,15 +75,15 @@ func (s *Server) Promote(t testing.TB) {
 }
 
 // until waits for up to 20 s until the query returns true.
-func (s *Server) until(t testing.TB, query string) {
+func (s *Server) until(t testing.TB, condition string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // a real engine
-		answer, err := s.query(t.Context(), "postgres", query)
+		answer, err := query(t.Context(), s.URL("postgres"), condition)
 		if answer == "t" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not true within 20 s: %q, %v", query, answer, err)
+			t.Fatalf("%s: not true within 20 s: %q, %v", condition, answer, err)
 		}
 	}
 }

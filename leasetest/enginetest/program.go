@@ -1,0 +1,86 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// A Program is a [Server] that is a program of its own, at a free address of the loopback interface.
+type Program struct {
+	*Process
+	addr, log string
+	command   func(addr, port string) *exec.Cmd
+	answers   func(ctx context.Context, p *Program) error
+}
+
+// StartProgram starts a server whose files are in the folder dir, and returns when the server answers. The function
+// command makes its command, each time that it starts, for the address at which it must listen, which is 127.0.0.1 and
+// the port. Its output is appended to the file dir/log. The function answers tries a request; if it is nil, a
+// connection is an answer. After two minutes without an answer, or if the program ends, StartProgram returns an error
+// with the end of the log. The caller calls Kill at the end of the tests.
+func StartProgram(dir string, command func(addr, port string) *exec.Cmd, answers func(context.Context, *Program) error) (*Program, error) {
+	addr, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if answers == nil {
+		answers = func(ctx context.Context, p *Program) error {
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", p.addr)
+			if err == nil {
+				c.Close()
+			}
+			return err
+		}
+	}
+	p := &Program{addr: addr, log: filepath.Join(dir, "log"), command: command, answers: answers}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Addr returns the host and port of the server.
+func (p *Program) Addr() string { return p.addr }
+
+// Start starts the server again after Kill, and returns when it answers.
+func (p *Program) Start() error {
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	_, port, _ := net.SplitHostPort(p.addr)
+	cmd := p.command(p.addr, port)
+	cmd.Stdout, cmd.Stderr = log, log
+	if p.Process, err = StartCommand(cmd); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		err := p.answers(ctx, p)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.Ended():
+			return p.failed("ended", err)
+		case <-time.After(10 * time.Millisecond): // a real server
+		}
+		if time.Now().After(deadline) {
+			p.Kill()
+			return p.failed("does not answer", err)
+		}
+	}
+}
+
+func (p *Program) failed(what string, err error) error {
+	said, _ := os.ReadFile(p.log)
+	return fmt.Errorf("%s %s: %w\n%s", p.cmd.Path, what, err, bytes.TrimSpace(said[max(0, len(said)-4000):]))
+}
