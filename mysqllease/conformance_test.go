@@ -6,12 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/mysqllease"
-	"github.com/fencedlease/lease/open"
 )
 
 func TestConformance(t *testing.T) {
@@ -67,8 +65,7 @@ func (c linked) QueryContext(ctx context.Context, query string, args []driver.Na
 
 // checkHistories checks histories in the time of the server.
 func checkHistories(t *testing.T, target enginetest.Target, runs int) {
-	linearize.TestHistories(t, target, func(t testing.TB, url string) enginetest.Store { return opened(t, url) },
-		&linearize.TestOptions{Runs: runs, Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}})
+	linearize.TestHistories(t, target, nil, &linearize.TestOptions{Runs: runs, Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}})
 }
 
 // SPEC A2: every history is linearizable.
@@ -89,26 +86,3 @@ func TestHistoriesUnderFaults(t *testing.T) { checkHistories(t, underFaults(t), 
 // SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write passes the
 // guard, and no holder believes that it holds the lease while another holder has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) { enginetest.TestHolders(t, underFaults(t), nil) }
-
-// opened opens the store of a URL until the end of the test.
-func opened(t testing.TB, url string) *mysqllease.Store {
-	c, err := mysqllease.ConfigOf(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := mysqllease.New(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-// openStore makes the authority of a process that holds a lease.
-func openStore(url string) (lease.Authority, error) {
-	s, err := open.Store(context.Background(), url)
-	if err != nil {
-		return nil, err
-	}
-	return s.Authority(), nil
-}

@@ -181,7 +181,7 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 	users := []string{"app:secret", "root"}
 	var swaps, renewals []lease.Authority // of each user
 	for i, user := range users {
-		first, second := opened(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority(), opened(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority()
+		first, second := enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority(), enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority()
 		swaps, renewals = append(swaps, first), append(renewals, second)
 		shorthand.Together(8, 8, func(j int) { do(t, first, fmt.Sprint(user, j), acquire(idA, time.Hour), 0) })
 		do(t, second, fmt.Sprint("renewed", i), acquire(idA, time.Hour), 0)

@@ -32,7 +32,7 @@ type server struct {
 var shared *server // of all tests that do not harm their server
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		if shared, err = newServer(dir); err != nil {
 			return nil, fmt.Errorf("these tests need MariaDB 10.11 or newer (apt-get install mariadb-server): %w", err)
 		}

@@ -1,13 +1,9 @@
 package pglease_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
@@ -16,8 +12,7 @@ import (
 
 // checkHistories checks histories in the time of the server.
 func checkHistories(t *testing.T, target enginetest.Target, runs int) {
-	linearize.TestHistories(t, target, func(t testing.TB, url string) enginetest.Store { return store(t, pool(t, url), nil) },
-		&linearize.TestOptions{Runs: runs, Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}})
+	linearize.TestHistories(t, target, nil, &linearize.TestOptions{Runs: runs, Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}})
 }
 
 // underFaults starts a server with a database that fails.
@@ -36,19 +31,6 @@ func TestHistories(t *testing.T) {
 // it is paused and resumed.
 func TestHistoriesUnderFaults(t *testing.T) {
 	checkHistories(t, underFaults(t), 300)
-}
-
-// openStore makes the authority of a process that holds a lease.
-func openStore(url string) (lease.Authority, error) {
-	p, err := pgxpool.New(context.Background(), url)
-	if err != nil {
-		return nil, err
-	}
-	s, err := pglease.New(p, nil)
-	if err != nil {
-		return nil, err
-	}
-	return s.Authority(), nil
 }
 
 // SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write

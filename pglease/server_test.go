@@ -30,7 +30,7 @@ func says(t *testing.T, err error, words ...string) {
 var shared *pgserver.Server
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		if shared, err = pgserver.New(dir, "fsync=off"); err != nil {
 			return nil, fmt.Errorf("these tests need PostgreSQL 14 or newer: %w", err)
 		}

@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
@@ -34,13 +31,12 @@ func TestHistories(t *testing.T) {
 // while connections fail.
 func TestHistoriesUnderFaults(t *testing.T) {
 	t.Parallel()
-	linearize.TestHistories(t, underFaults(t), func(t testing.TB, addr string) enginetest.Store { return store(t, client(t, addr), nil) },
-		&linearize.TestOptions{Options: inServerTime})
+	linearize.TestHistories(t, underFaults(t), nil, &linearize.TestOptions{Options: inServerTime})
 }
 
 // underFaults starts a server that fails, but keeps what it has acknowledged.
 func underFaults(t *testing.T) enginetest.Target {
-	return enginetest.UnderFaults(t, ownServer(t, redisserver.Durable...), nil)
+	return enginetest.UnderFaults(t, ownServer(t, redisserver.Durable...), func(addr string) string { return "redis://" + addr })
 }
 
 // Histories are linearizable while the primary is killed and its replica is promoted. The replica
@@ -63,15 +59,6 @@ func TestHistoriesUnderFailover(t *testing.T) {
 	checkHistories(t, target, func() *redislease.Store {
 		return store(t, client(t, p.front.Addr()), &redislease.Options{Replicas: 1, ReplicaTimeout: 200 * time.Millisecond})
 	}, 200)
-}
-
-// openStore makes the authority of a process that holds a lease.
-func openStore(addr string) (lease.Authority, error) {
-	s, err := redislease.New(redis.NewClient(&redis.Options{Addr: addr}), nil)
-	if err != nil {
-		return nil, err
-	}
-	return s.Authority(), nil
 }
 
 // SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write

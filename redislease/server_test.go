@@ -30,7 +30,7 @@ func change(from, to lease.ID) lease.Request {
 var shared *redisserver.Server
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		if shared, err = redisserver.New(dir); err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 
 // A double is a bucket of S3 in memory, with the conditions of a read and a write, and pages of a list.
 type double struct {
+	addr     string                                   // of the server
 	harm     atomic.Pointer[func(*http.Request) harm] // decides what happens to a request; nil: nothing
 	ignores  string                                   // a header that the service ignores
 	requests atomic.Int64
@@ -58,7 +59,8 @@ func newDouble(t testing.TB) (d *double, url string) {
 	d = &double{objects: map[string]stored{}, page: 1000}
 	s := httptest.NewServer(d)
 	t.Cleanup(s.Close)
-	return d, s.URL
+	d.addr = s.Listener.Addr().String()
+	return d, at(d.addr)
 }
 
 // harmed lets something happen to one of so many requests.

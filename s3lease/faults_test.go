@@ -333,7 +333,7 @@ func TestRequests(t *testing.T) {
 // A server is silent, but keeps its connections. A request without a deadline ends, and the next one reaches the server
 // to which new connections go.
 func TestLeavesAServer(t *testing.T) {
-	d, url := newDouble(t)
+	d, _ := newDouble(t)
 	var silent atomic.Bool
 	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if silent.Load() {
@@ -345,10 +345,10 @@ func TestLeavesAServer(t *testing.T) {
 	}))
 	t.Cleanup(first.Close)
 	p := enginetest.NewProxy(t, first.Listener.Addr().String(), nil)
-	a := newStore(t, "http://"+p.Addr(), awshttp.NewBuildableClient().WithTimeout(time.Second)).Authority()
+	a := newStore(t, at(p.Addr()), awshttp.NewBuildableClient().WithTimeout(time.Second)).Authority()
 	shorthand.Together(8, 8, func(i int) { do(t, a, fmt.Sprint("job", i), acquire(idA, time.Minute), 0) })
 	silent.Store(true)
-	p.Target(strings.TrimPrefix(url, "http://"))
+	p.Target(d.addr)
 	if _, err := a.Do(context.Background(), "job0", renew(idA)); err == nil {
 		t.Fatal("renewed by the wrong server")
 	}
@@ -383,11 +383,8 @@ func second[T any](_ T, err error) error { return err }
 
 func TestURL(t *testing.T) {
 	_, url := newDouble(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", "user")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "password")
-	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
 	t.Setenv("AWS_REGION", "")
-	s, err := open.Store(t.Context(), "s3://bucket/some/where?path-style=true&endpoint="+url)
+	s, err := open.Store(t.Context(), strings.Replace(url, "s3://bucket?", "s3://bucket/some/where?", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

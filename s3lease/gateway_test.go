@@ -41,12 +41,12 @@ func newGateway(t testing.TB) *enginetest.Program {
 
 func TestConformanceOfAGateway(t *testing.T) {
 	t.Parallel()
-	conform(t, "http://"+newGateway(t).Addr(), 500*time.Millisecond)
+	conform(t, at(newGateway(t).Addr()), 500*time.Millisecond)
 }
 
 func TestHistoriesOfAGateway(t *testing.T) {
 	t.Parallel()
-	histories(t, enginetest.At("http://"+newGateway(t).Addr(), 4), linearize.TestOptions{Runs: 400, Workload: linearize.Workload{Term: 30 * time.Millisecond}})
+	histories(t, enginetest.At(at(newGateway(t).Addr()), 4), linearize.TestOptions{Runs: 400, Workload: linearize.Workload{Term: 30 * time.Millisecond}})
 }
 
 // The same holds while the gateway is paused and resumed, killed and started again, and while its connections fail.
@@ -62,5 +62,5 @@ func TestHoldersAtAGatewayUnderFaults(t *testing.T) {
 }
 
 func underFaults(t testing.TB) enginetest.Target {
-	return enginetest.UnderFaults(t, newGateway(t), func(addr string) string { return "http://" + addr })
+	return enginetest.UnderFaults(t, newGateway(t), at)
 }

@@ -3,19 +3,18 @@ package s3lease
 import (
 	"bytes"
 	"cmp"
-	"context"
 	crand "crypto/rand"
+	"flag"
 	"net/http"
 	neturl "net/url"
-	"path"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
@@ -29,40 +28,36 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, func(url string) (lease.Authority, error) {
-		s, err := openStore(url, nil)
-		if err != nil {
-			return nil, err
-		}
-		return s.Authority(), nil
-	}, nil)
-}
-
-// run is part of the prefix in a bucket that may have objects of earlier runs.
-var run = "run" + crand.Text()
-
-// openStore opens the bucket of a double or a gateway, or one whose URL begins with s3.
-func openStore(url string, way aws.HTTPClient) (*Store, error) {
-	if u, err := neturl.Parse(url); err == nil && u.Scheme == "s3" {
-		c, err := clientOf(context.Background(), u)
-		if err != nil {
-			return nil, err
-		}
-		o := c.Options()
-		if way != nil {
-			o.HTTPClient = way
-		}
-		return New(s3.New(o), u.Host, &Options{Prefix: path.Join("x", u.Path, run)[2:] + "/", PollInterval: 100 * time.Millisecond})
+	if flag.Parse(); *service == "" {
+		os.Setenv("AWS_ACCESS_KEY_ID", "user")
+		os.Setenv("AWS_SECRET_ACCESS_KEY", "password")
+		os.Setenv("AWS_CONFIG_FILE", "/dev/null")
+	} else { // the bucket may have objects of earlier runs
+		bucket, parameters, _ := strings.Cut(*service, "?")
+		*service = strings.TrimSuffix(bucket, "/") + "/run" + crand.Text() + "?" + parameters
 	}
-	c := s3.New(s3.Options{BaseEndpoint: &url, UsePathStyle: true, Region: "us-east-1", HTTPClient: way,
-		Credentials:                credentials.NewStaticCredentialsProvider("user", "password", ""),
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired})
-	return New(c, "bucket", &Options{PollInterval: 20 * time.Millisecond})
+	enginetest.Main(m, nil, nil)
 }
 
+// at returns the URL of the bucket of a double or a gateway.
+func at(addr string) string { return "s3://bucket?path-style=true&endpoint=http://" + addr }
+
+// newStore opens the bucket of a URL with a short PollInterval, and sends its requests through way unless it is nil.
 func newStore(t testing.TB, url string, way aws.HTTPClient) *Store {
 	t.Helper()
-	s, err := openStore(url, way)
+	u, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientOf(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.Options()
+	if way != nil {
+		o.HTTPClient = way
+	}
+	s, err := New(s3.New(o), u.Host, &Options{Prefix: strings.TrimPrefix(u.Path+"/", "/"), PollInterval: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

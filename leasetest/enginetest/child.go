@@ -26,6 +26,6 @@ func (c *Child) Addr() string { return c.addr }
 
 // Start starts the server again after Kill.
 func (c *Child) Start() (err error) {
-	c.Process, err = StartCopy(c.variable)
+	c.Process, err = startCopy(c.variable)
 	return err
 }

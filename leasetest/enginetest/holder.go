@@ -29,9 +29,9 @@ type orders struct {
 	Bug                              bug
 }
 
-// Hold is for a TestMain that does more than [Main]. It reports whether this process was started as a holder.
-// If so, Hold first runs the holder, at the authority that open returns for an endpoint, until the test ends.
-func Hold(open func(endpoint string) (lease.Authority, error)) bool {
+// hold reports whether this process was started as a holder. If so, hold first runs the holder, at the authority that
+// open returns for an endpoint, until the test ends.
+func hold(open func(endpoint string) (lease.Authority, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
 		return false

@@ -126,7 +126,7 @@ func (c *group) start(i int) error {
 	if err != nil {
 		return err
 	}
-	c.holders[i], err = StartCopy(asHolder + "=" + string(text))
+	c.holders[i], err = startCopy(asHolder + "=" + string(text))
 	return err
 }
 

@@ -11,11 +11,14 @@ import (
 // Main is the body of TestMain for tests that use [TestHolders]. It ends the process.
 //
 // If TestHolders has started the process as a holder, Main only competes for a lease, at the authority
-// that open returns for an endpoint of a [Target]. Otherwise it runs the tests. If start is not nil, Main
-// calls it first to start what the tests share, such as a server with its files in the folder dir, and
-// calls stop after the tests.
+// that open returns for an endpoint of a [Target]. If open is nil, the endpoints are URLs for package open.
+// Otherwise Main runs the tests. If start is not nil, Main calls it first to start what the tests share, such as
+// a server with its files in the folder dir, and calls stop after the tests.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
-	if Hold(open) {
+	if open == nil {
+		open = openAuthority
+	}
+	if hold(open) {
 		os.Exit(0)
 	}
 	os.Exit(func() int {

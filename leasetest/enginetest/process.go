@@ -22,9 +22,9 @@ type Process struct {
 	ended chan struct{}
 }
 
-// StartCopy starts a copy of this program with an environment variable, by which the copy knows what to
+// startCopy starts a copy of this program with an environment variable, by which the copy knows what to
 // do. It returns when the copy has called [Ready].
-func StartCopy(variable string) (*Process, error) {
+func startCopy(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -27,9 +27,9 @@ type Proxy struct {
 type state int
 
 const (
-	open state = iota
-	deaf       // no answers of the server
-	dead       // nothing
+	intact state = iota
+	deaf         // no answers of the server
+	dead         // nothing
 )
 
 // A link is a connection through a Proxy.
@@ -89,7 +89,7 @@ func (p *Proxy) accept() {
 		}
 		requests, answers := p.tap()
 		p.all.Go(func() { p.pass(k, server, client, requests, deaf) })
-		p.all.Go(func() { p.pass(k, client, server, answers, open) })
+		p.all.Go(func() { p.pass(k, client, server, answers, intact) })
 	}
 }
 
@@ -166,7 +166,7 @@ func (p *Proxy) Refuse() { p.set(func() { p.refuses = true }) }
 
 // Heal lets new connections work again, without a delay. Connections that are silent or lose answers stay
 // so.
-func (p *Proxy) Heal() { p.set(func() { p.state, p.slow, p.refuses = open, 0, false }) }
+func (p *Proxy) Heal() { p.set(func() { p.state, p.slow, p.refuses = intact, 0, false }) }
 
 // Target makes new connections go to another server.
 func (p *Proxy) Target(addr string) { p.set(func() { p.to = addr }) }

@@ -22,8 +22,8 @@ type TestOptions struct {
 }
 
 // TestHistories makes many histories of clients that contend for a lease of the target, eight histories
-// at a time, and fails if one is not linearizable. For each endpoint of the target, open makes a store.
-// Every second client uses the authority that the store recommends; the others load the record before
+// at a time, and fails if one is not linearizable. For each endpoint of the target, open makes a store. If open is
+// nil, the endpoints are URLs, and open is [enginetest.Open]. Every second client uses the authority that the store recommends; the others load the record before
 // each request.
 //
 // Under faults, set a Term that is a few times longer than a request takes, and not much longer than a
@@ -47,6 +47,9 @@ func TestHistories(t *testing.T, target enginetest.Target, open func(t testing.T
 	}
 	if v.Name == nil {
 		v.Name = func(seed uint64) string { return fmt.Sprint("history-", seed) }
+	}
+	if open == nil {
+		open = enginetest.Open
 	}
 	var clients []lease.Authority
 	for i, endpoint := range target.Endpoints {

@@ -17,13 +17,13 @@ import (
 
 // underFaults starts a server that fails.
 func underFaults(t *testing.T) enginetest.Target {
-	return enginetest.UnderFaults(t, newChild(t), func(addr string) string { return "http://" + addr })
+	return enginetest.UnderFaults(t, newChild(t), storeURL)
 }
 
 // clusterUnderFaults starts a cluster whose members fail.
 func clusterUnderFaults(t *testing.T) enginetest.Target {
 	members := newCluster(t)
-	return enginetest.Target{Endpoints: endpoints(members), Harm: func(r *rand.Rand) string { return harmCluster(t, r, members) }}
+	return enginetest.Target{Endpoints: storeURLs(members), Harm: func(r *rand.Rand) string { return harmCluster(t, r, members) }}
 }
 
 // harmCluster injects a random fault into a cluster, and returns the name of the fault.
@@ -45,9 +45,12 @@ func harmCluster(t *testing.T, r *rand.Rand, members []*member) string {
 	return "cut member"
 }
 
-func endpoints(members []*member) (urls []string) {
+// storeURL returns the URL with which open.Store opens the store at an address.
+func storeURL(address string) string { return "etcd://" + address }
+
+func storeURLs(members []*member) (urls []string) {
 	for _, m := range members {
-		urls = append(urls, m.Client)
+		urls = append(urls, storeURL(m.address()))
 	}
 	return urls
 }

@@ -8,20 +8,16 @@ import (
 	"github.com/fencedlease/lease/leasetest/linearize"
 )
 
-func openAt(t testing.TB, endpoint string) enginetest.Store {
-	return store(t, client(t, endpoint), nil)
-}
-
 // checkHistories checks histories by the clocks of the clients.
 func checkHistories(t *testing.T, target enginetest.Target, o linearize.TestOptions) {
 	t.Parallel()
 	o.Options = linearize.Options{Observed: true, Late: true}
-	linearize.TestHistories(t, target, openAt, &o)
+	linearize.TestHistories(t, target, nil, &o)
 }
 
 // SPEC A2, A4: histories are linearizable.
 func TestHistories(t *testing.T) {
-	checkHistories(t, enginetest.At(shared.Client, 4), linearize.TestOptions{})
+	checkHistories(t, enginetest.At(storeURL(shared.address()), 4), linearize.TestOptions{})
 }
 
 // Histories are linearizable while the server is paused, killed and started again, and its connections fail.

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/etcdlease"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		members, err := newMembers(dir, 1)
 		if err != nil {
 			return nil, err
@@ -53,19 +52,6 @@ func TestMain(m *testing.M) {
 		shared = members[0]
 		return func() { shared.stop() }, shared.start()
 	})
-}
-
-// openStore makes the store of a holder that runs in a separate process.
-func openStore(endpoint string) (lease.Authority, error) {
-	c, err := newClient(endpoint)
-	if err != nil {
-		return nil, err
-	}
-	s, err := etcdlease.New(c, nil)
-	if err != nil {
-		return nil, err
-	}
-	return s.Authority(), nil
 }
 
 // A member is a member of a cluster of etcd, and runs in this process.
@@ -134,6 +120,9 @@ func (m *member) start() error {
 	}
 }
 
+// address returns the host and port for clients.
+func (m *member) address() string { return strings.TrimPrefix(m.Client, "http://") }
+
 func (m *member) stop() { m.etcd.Close() }
 
 // crash ends a member at once, like a crash.
@@ -176,24 +165,20 @@ func newChild(t testing.TB, change ...func(*member)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &child{m, enginetest.StartChild(t, strings.TrimPrefix(m.Client, "http://"), asServer+"="+string(text))}
+	return &child{m, enginetest.StartChild(t, m.address(), asServer+"="+string(text))}
 }
 
 // client makes a client that is closed at the end of the test.
 func client(t testing.TB, endpoint string, o ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
-	c, err := newClient(endpoint, o...)
+	config := etcdlease.ClientConfig(endpoint)
+	config.Logger, config.DialOptions = zap.NewNop(), append(config.DialOptions, o...)
+	c, err := clientv3.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-func newClient(endpoint string, o ...grpc.DialOption) (*clientv3.Client, error) {
-	config := etcdlease.ClientConfig(endpoint)
-	config.Logger, config.DialOptions = zap.NewNop(), append(config.DialOptions, o...)
-	return clientv3.New(config)
 }
 
 func store(t testing.TB, c *clientv3.Client, o *etcdlease.Options) *etcdlease.Store {

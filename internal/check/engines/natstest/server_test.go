@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	enginetest.Main(m, openStore, func(dir string) (stop func(), err error) {
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		if shared, err = newMember(dir); err != nil {
 			return nil, err
 		}
@@ -51,26 +50,6 @@ func TestMain(m *testing.M) {
 		}
 		return func() { shared.stop() }, makeBucket(shared.url(), 1)
 	})
-}
-
-// openStore makes the store of a holder that runs in a separate process.
-func openStore(endpoint string) (lease.Authority, error) {
-	js, err := connect(endpoint)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	for {
-		s, err := natslease.New(ctx, js, nil)
-		if err == nil {
-			return s.Authority(), nil
-		}
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		time.Sleep(20 * time.Millisecond) // a real engine: the server may be stopped just now
-	}
 }
 
 // A member is a single server or a part of a cluster.

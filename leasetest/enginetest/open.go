@@ -1,0 +1,49 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/open"
+)
+
+// Open opens the store of a URL with [open.Store], and closes it at the end of the test.
+func Open(t testing.TB, url string) Store {
+	t.Helper()
+	leases, err := openURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leases.Close() })
+	s, ok := leases.(Store)
+	if !ok {
+		t.Fatalf("enginetest: the store of %s has no methods Load and Swap", url)
+	}
+	return s
+}
+
+// openURL opens the store of a URL. It tries for up to a minute, because the server may be stopped just now.
+func openURL(url string) (open.Leases, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		s, err := open.Store(ctx, url)
+		if err == nil || ctx.Err() != nil || shorthand.Permanent(err) || errors.As(err, new(*open.URLError)) {
+			return s, err
+		}
+		time.Sleep(20 * time.Millisecond) // a real server
+	}
+}
+
+// openAuthority is how a holder opens the authority of an endpoint by default.
+func openAuthority(url string) (lease.Authority, error) {
+	s, err := openURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return s.Authority(), nil
+}
