@@ -1,8 +1,6 @@
 package mysqllease_test
 
 import (
-	"context"
-	"database/sql/driver"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ func TestConformance(t *testing.T) {
 			shared.exec(t, database, "update lease_row set id = '' where name = ?", []byte(name))
 		},
 		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-			s, err := mysqllease.Over(shared.config(database), func(c driver.Conn) driver.Conn { return linked{c, transmit} })
+			s, err := mysqllease.Over(shared.config(database), transmit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,26 +39,6 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 	}.Run(t, names...)
-}
-
-// A linked connection sends its statements through transmit. An error of the database is an answer.
-type linked struct {
-	driver.Conn
-	transmit leasetest.Transmit
-}
-
-func (c linked) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	lost := c.transmit(ctx, func() error {
-		rows, err = c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-		return nil
-	})
-	if lost != nil && rows != nil {
-		rows.Close()
-	}
-	if lost != nil {
-		return nil, lost
-	}
-	return rows, err
 }
 
 // checkHistories checks histories in the time of the server.

@@ -31,7 +31,6 @@ var setup = []string{
 type connector struct {
 	driver.Connector
 	timeout time.Duration
-	wrap    func(driver.Conn) driver.Conn // nil except in tests
 }
 
 func newConnector(c *mysql.Config) (connector, error) {
@@ -42,7 +41,7 @@ func newConnector(c *mysql.Config) (connector, error) {
 	c.InterpolateParams = true // one exchange for a statement
 	c.MultiStatements, c.ClientFoundRows, c.ParseTime = false, false, false
 	inner, err := mysql.NewConnector(c)
-	return connector{inner, c.Timeout, nil}, err
+	return connector{inner, c.Timeout}, err
 }
 
 // Connect connects within the limit, which includes the handshake: the driver applies it to the dial only, and a pool
@@ -57,9 +56,6 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := prepare(ctx, conn); err != nil {
 		_ = conn.Close()
 		return nil, err
-	}
-	if c.wrap != nil {
-		conn = c.wrap(conn)
 	}
 	return conn, nil
 }

@@ -1,19 +1,19 @@
 package mysqllease
 
 import (
-	"database/sql/driver"
-
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/leasetest"
 )
 
 var ConfigOf = configOf
 
-// Over returns a Store whose connections go through wrap.
-func Over(c *mysql.Config, wrap func(driver.Conn) driver.Conn) (*Store, error) {
+// Over returns a Store whose queries go through transmit.
+func Over(c *mysql.Config, transmit leasetest.Transmit) (*Store, error) {
 	connector, err := newConnector(c)
 	if err != nil {
 		return nil, err
 	}
-	connector.wrap = wrap
-	return newStore(connector, nil)
+	return newStore(linked.Connector(transmit, connector), nil)
 }

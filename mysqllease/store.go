@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"log/slog"
 	"math"
@@ -70,7 +71,7 @@ func New(c *mysql.Config, o *Options) (*Store, error) {
 	return newStore(connector, o)
 }
 
-func newStore(c connector, o *Options) (*Store, error) {
+func newStore(c driver.Connector, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}

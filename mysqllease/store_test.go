@@ -2,7 +2,6 @@ package mysqllease_test
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -212,9 +211,7 @@ func TestExchanges(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	database := shared.database(t)
-	s, err := mysqllease.Over(shared.config(database), func(c driver.Conn) driver.Conn {
-		return linked{c, func(_ context.Context, send func() error) error { n.Add(1); return send() }}
-	})
+	s, err := mysqllease.Over(shared.config(database), func(_ context.Context, send func() error) error { n.Add(1); return send() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,16 @@
 package pglease_test
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease"
@@ -70,44 +70,12 @@ func TestSQLConformance(t *testing.T) {
 	}
 	t.Cleanup(func() { db.Close() })
 	suites(t, database, func(t testing.TB) enginetest.Store { return open(t, db) }, func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-		db := sql.OpenDB(linkedConnector{shared.URL(database), transmit})
+		config, err := pgx.ParseConfig(shared.URL(database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(linked.Connector(transmit, stdlib.GetConnector(*config)))
 		t.Cleanup(func() { db.Close() })
 		return open(t, db)
 	}).Run(t, names...)
-}
-
-// A linkedConnector makes connections whose statements go through transmit.
-type linkedConnector struct {
-	url      string
-	transmit leasetest.Transmit
-}
-
-func (c linkedConnector) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
-
-func (c linkedConnector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.Driver().Open(c.url)
-	if err != nil {
-		return nil, err
-	}
-	return linkedConn{conn.(*stdlib.Conn), c.transmit}, nil
-}
-
-type linkedConn struct {
-	*stdlib.Conn
-	transmit leasetest.Transmit
-}
-
-// QueryContext sends a statement through transmit. An error of the database is an answer.
-func (c linkedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	lost := c.transmit(ctx, func() error {
-		rows, err = c.Conn.QueryContext(ctx, query, args)
-		return nil
-	})
-	if lost != nil && rows != nil {
-		rows.Close()
-	}
-	if lost != nil {
-		return nil, lost
-	}
-	return rows, err
 }
