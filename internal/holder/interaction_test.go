@@ -1,81 +1,27 @@
 package holder
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/interaction"
 )
-
-var update = flag.Bool("update", false, "write the interaction files again")
 
 // TestInteractions runs the files testdata/*.txt, each a list of commands and of what the machines then ask
 // their shells to do. testdata/README.md explains them.
 func TestInteractions(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no files:", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := interact(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(text) {
-				t.Errorf("%s\n(go test -run Interactions -update writes the files again)", firstDifference(string(text), got))
-			}
-			if strings.Contains(got, "PROBLEM") {
-				t.Errorf("a property does not hold:\n%s", got[strings.Index(got, "PROBLEM"):])
-			}
-		})
-	}
-}
-
-// interact runs an interaction file, and returns the file with the results of each command.
-func interact(text string) (string, error) {
-	var w *world
-	var commands []string
-	s := new(script)
-	results := false
-	for i, line := range strings.Split(text, "\n") {
-		switch {
-		case line == "----":
-			s.file.WriteString("----\n")
-			for _, command := range commands {
-				if err := s.run(&w, command); err != nil {
-					return "", fmt.Errorf("line %d: %w", i, err)
-				}
-			}
-			s.result("")
-			commands, results = nil, true
-		case line == "":
-			if !results {
-				s.file.WriteString("\n")
-			}
-			results = false
-		case results:
-		case strings.HasPrefix(line, "#"):
-			s.file.WriteString(line + "\n")
-		default:
-			commands = append(commands, line)
-			s.file.WriteString(line + "\n")
+	interaction.Run(t, func() func(string) ([]string, error) {
+		var w *world
+		s := new(script)
+		return func(command string) ([]string, error) {
+			s.lines = nil
+			err := s.run(&w, command)
+			return s.lines, err
 		}
-	}
-	return strings.TrimRight(s.file.String(), "\n") + "\n", nil
+	})
 }
 
 // run runs one command.
@@ -115,7 +61,7 @@ func (s *script) run(w **world, command string) error {
 	was := (*w).problem
 	(*w).do(e)
 	if p := (*w).problem; p != was {
-		s.lines = append(s.lines, "PROBLEM "+p.property+": "+p.text)
+		return fmt.Errorf("property %s: %s", p.property, p.text)
 	}
 	return nil
 }
@@ -191,18 +137,4 @@ func (w *world) describe() {
 	} else {
 		w.note("a grant of %v is believed for %v, and renewed every %v", o.Duration, o.Budget(o.Duration), o.RenewInterval)
 	}
-}
-
-func firstDifference(a, b string) string {
-	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range as {
-		if i >= len(bs) || as[i] != bs[i] {
-			got := "(end)"
-			if i < len(bs) {
-				got = bs[i]
-			}
-			return fmt.Sprintf("line %d\nhas %s\nand now %s", i+1, as[i], got)
-		}
-	}
-	return "there is more now"
 }
