@@ -41,7 +41,11 @@ type Container struct {
 	breaks breakTable
 	asked  askedIDs
 	floor  generationSource
+	gate   *engine.Gate
 }
+
+// mostRequests is how many requests are under way at a time. Over HTTP/1.1 each needs a connection of its own.
+const mostRequests = 64
 
 // New returns a Container that uses the given client, and sends no request. If client is nil or an
 // option is out of range, it returns a [*lease.FieldError].
@@ -59,7 +63,7 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{client: client}
+	c := &Container{client: client, gate: engine.NewGate(mostRequests)}
 	c.known.most = cmp.Or(o.Names, DefaultNames)
 	c.breaks.most, c.asked.most = c.known.most, c.known.most
 	c.floor.init(client.NewBlockBlobClient(FloorBlob), lowest)

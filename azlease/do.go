@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, it calls
@@ -24,6 +25,10 @@ import (
 //
 // Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
 // seconds, so Do drops fractions of a second from a duration and from a break period.
+//
+// At most 64 requests of a Container are under way at a time, the renewals and releases first. If the service can
+// only just renew the leases that were acquired through the Container, Do refuses to acquire another one, with an
+// [engine.FullError].
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {
@@ -46,7 +51,30 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	if err := ctx.Err(); err != nil {
 		return lease.Result{}, err
 	}
-	o := operation{c, withoutRetries(ctx), name}
+	var turn engine.Request
+	switch req.Action {
+	case lease.ActionAcquire:
+		if err := c.gate.Admit(name, req.Duration); err != nil {
+			return lease.Result{}, err
+		}
+	case lease.ActionRenew:
+		turn = engine.Request{Urgent: true, Name: name, Renewals: 1}
+	case lease.ActionRelease:
+		turn.Urgent = true
+	}
+	var res lease.Result
+	err := c.gate.Do(ctx, turn, func() (err error) {
+		res, err = operation{c, withoutRetries(ctx), name}.do(req)
+		return err
+	})
+	if err == nil && req.Action != lease.ActionRead && req.Action != lease.ActionWrite {
+		c.gate.Note(name, res.Record)
+	}
+	return res, err
+}
+
+// do sends the requests for one call of Do.
+func (o operation) do(req lease.Request) (lease.Result, error) {
 	switch req.Action {
 	case lease.ActionAcquire:
 		return o.acquire(req)

@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // List implements [lease.Lister]. It returns an entry for every blob that is leased now, or that azlease
@@ -28,9 +29,15 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 		}
 		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
 		for pager.More() {
-			page, err := pager.NextPage(withoutRetries(ctx))
+			var page container.ListBlobsFlatResponse
+			err := c.gate.Do(ctx, engine.Request{}, func() (err error) {
+				if page, err = pager.NextPage(withoutRetries(ctx)); err != nil {
+					err = describeError("list", c.client.URL(), err)
+				}
+				return err
+			})
 			if err != nil {
-				yield(lease.Entry{}, describeError("list", c.client.URL(), err))
+				yield(lease.Entry{}, err)
 				return
 			}
 			if page.Segment == nil {

@@ -13,12 +13,16 @@ import (
 // account then leads. Without this transport, it could go to the same server again. Several goroutines may
 // use the transport at once.
 //
-// If c is nil, the transport uses a client of its own with a copy of [http.DefaultTransport].
+// If c is nil, the transport uses a client of its own with a copy of [http.DefaultTransport] that keeps as many
+// idle connections as a Container has requests under way. A client that keeps fewer makes a new connection for
+// most of the requests of a process with many leases.
 func NewTransport(c *http.Client) policy.Transporter {
 	if c == nil {
 		c = &http.Client{}
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
-			c.Transport = t.Clone()
+			own := t.Clone()
+			own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, mostRequests
+			c.Transport = own
 		}
 	}
 	return &transport{client: c}
