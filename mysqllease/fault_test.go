@@ -19,7 +19,7 @@ import (
 func TestErrors(t *testing.T) {
 	s := ownServer(t)
 	database := s.database(t)
-	s.exec(t, database, "create database empty")
+	s.exec(t, database, "create database untouched")
 	s.exec(t, database, "create user worker identified by 'secret'")
 	for _, table := range []string{"row", "floor", "mark"} {
 		s.exec(t, database, "grant select, insert, update on "+database+".lease_"+table+" to worker")
@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v: permanent %v, unsent %v", err, permanent(err), errors.Is(err, lease.ErrUnsent))
 		}
 	}
-	fails(open("root", "", "empty"), true, "mysqllease.Migrate")
+	fails(open("root", "", "untouched"), true, "mysqllease.Migrate")
 	fails(open("root", "", "nowhere"), true, "correct the user")
 	fails(open("worker", "wrong", database), true, "correct the user")
 	fails(open("idle", "", database), true, "privileges")
@@ -172,7 +172,8 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 	servers := []*server{ownServer(t), ownServer(t)}
 	for _, s := range servers {
 		s.exec(t, "mysql", "create database app")
-		s.exec(t, "mysql", "grant all on app.* to app identified by 'secret'")
+		s.exec(t, "mysql", "create user app identified by 'secret'")
+		s.exec(t, "mysql", "grant all on app.* to app")
 		if err := mysqllease.Migrate(t.Context(), s.config("app")); err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	}
 	defer conn.Close() // db is closed after that, which frees the lock
 	var locked sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "select get_lock(concat('lease ', sha1(database())), 60)").Scan(&locked); err != nil {
+	if err := conn.QueryRowContext(ctx, "select get_lock(concat('lease ', left(sha2(database(), 256), 40)), 60)").Scan(&locked); err != nil {
 		return err
 	}
 	if locked.Int64 != 1 {

@@ -22,7 +22,10 @@ var (
 	do, says, eventually, permanent = shorthand.Do, shorthand.Says, shorthand.Eventually, shorthand.Permanent
 )
 
-// A server is a MariaDB server with its files in a temporary folder.
+// mysqld is the program of a MySQL server, for the same tests at MySQL instead of MariaDB.
+var mysqld = os.Getenv("MYSQLD")
+
+// A server is a MariaDB or MySQL server with its files in a temporary folder.
 type server struct {
 	*enginetest.Program
 	dir       string
@@ -41,9 +44,13 @@ func TestMain(m *testing.M) {
 }
 
 func newServer(dir string, settings ...string) (*server, error) {
-	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db", "--auth-root-authentication-method=normal")
+	program, install := "mariadbd", exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--skip-test-db", "--auth-root-authentication-method=normal")
 	settings = append([]string{"--no-defaults", "--datadir=" + dir + "/data", "--socket=" + dir + "/socket", "--bind-address=127.0.0.1",
-		"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, settings...)
+		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, settings...)
+	if mysqld != "" {
+		program, install = mysqld, exec.Command(mysqld, "--no-defaults", "--datadir="+dir+"/data", "--initialize-insecure")
+		settings = append(settings, "--mysqlx=OFF", "--secure-file-priv=")
+	}
 	if os.Geteuid() == 0 {
 		install.Args, settings = append(install.Args, "--user=root"), append(settings, "--user=root")
 	}
@@ -54,7 +61,7 @@ func newServer(dir string, settings ...string) (*server, error) {
 	s := &server{dir: dir}
 	var err error
 	s.Program, err = enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
-		cmd := exec.Command("mariadbd", append(settings, "--port="+port, "--server-id="+port)...)
+		cmd := exec.Command(program, append(settings, "--port="+port, "--server-id="+port)...)
 		cmd.Env = install.Env
 		return cmd
 	}, func(ctx context.Context, p *enginetest.Program) error {

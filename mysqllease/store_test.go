@@ -119,7 +119,11 @@ func TestNames(t *testing.T) {
 		}
 	}
 	const rows = 1234
-	shared.exec(t, database, fmt.Sprintf("insert into lease_row (name, state, owner, until, duration, epoch, id) select concat('list/', seq), 'leased', 'me', 4e15, 1000, 7, '%v' from seq_1_to_%d", idA, rows))
+	var values []string
+	for i := range rows {
+		values = append(values, fmt.Sprintf("('list/%d', 'leased', 'me', 4e15, 1000, 7, '%v')", i+1, idA))
+	}
+	shared.exec(t, database, "insert into lease_row (name, state, owner, until, duration, epoch, id) values "+strings.Join(values, ", "))
 	shared.exec(t, database, "insert into lease_row (name, state) values ('list/777/corrupt', 'leased'), ('lisu', 'available')")
 	seen, corrupt, last := 0, 0, ""
 	for e, err := range s.List(t.Context(), "list/") {
