@@ -134,7 +134,7 @@ func (b *benchmark) oneAtATime() error {
 	return nil
 }
 
-// part returns the duration that is not exceeded by so many percent of all, and sorts them.
+// part sorts the durations, and returns the one that the given percentage of them does not exceed.
 func part(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -218,7 +218,7 @@ func (b *benchmark) close(all []*session.Session) {
 	})
 }
 
-// each calls f for each number from the first up to the end, some at a time, and returns one of the errors.
+// each calls f for each number from first to end-1, several at a time, and returns one of the errors.
 func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup

@@ -23,7 +23,8 @@ type tally struct {
 	refused error           // the last
 }
 
-// renewals returns what the renewals since its last call took, how many have failed, and why one of them did.
+// renewals returns how long each renewal since the last call of renewals took, how many have failed, and why one of
+// them did.
 func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

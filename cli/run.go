@@ -69,8 +69,8 @@ func runCommand(ctx context.Context, c *call) error {
 	return r.wait(ctx)
 }
 
-// wait lets contend open the store, contend and hold. Until the command begins, it ends that after -wait or at a signal,
-// and then waits for a second at most: the store may not answer, and to close it could take as long.
+// wait lets contend open the store, contend and hold. If the command has not begun after -wait or at a signal, wait
+// cancels them, and then waits for a second at most, because the store may not answer, not even when it is closed.
 func (r *running) wait(ctx context.Context) error {
 	type result struct {
 		ran bool

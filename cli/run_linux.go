@@ -21,19 +21,19 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A command under a lease has two ancestors. The holder, which the user started, talks to the store.
-// The supervisor, its child, starts the command and kills it in time. It is a process of its own
-// because the holder can be stopped or killed while the command runs on. A pipe brings the
-// supervisor the time at which to kill the command, and its end when the holder is dead. The supervisor can
-// be stopped as well, so at the same time the holder kills the supervisor and the command.
+// A command under a lease has two ancestors. The holder, which the user started, talks to the store. The
+// supervisor, its child, starts the command and kills it in time. It is a process of its own because the
+// holder can be stopped or killed while the command runs on. Through a pipe, the holder tells the
+// supervisor when to kill the command, and the pipe ends when the holder is dead. The supervisor can be
+// stopped as well, so at the same time the holder kills the supervisor and the command.
 //
 // The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
 // "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
 //
 // Only one process group has the terminal. If stdin and stdout are terminals, the command gets it before
-// "begin". Otherwise the holder may be part of a pipeline, and what is typed is for all its processes: the
-// command gets the terminal when it stops because it needs the terminal, and keeps it until another process
-// stops for the same reason.
+// "begin". Otherwise the holder may be part of a pipeline, whose processes share the terminal: the command
+// gets the terminal when it stops because it needs it, and keeps it until another process stops for the
+// same reason.
 
 // passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
 // as under nohup.

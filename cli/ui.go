@@ -53,7 +53,8 @@ func serve(ctx context.Context, c *call) error {
 var embedded embed.FS
 var files, _ = fs.Sub(embedded, "ui")
 
-// contentTypes are those of all answers, by the ends of their paths. The types of a system can be wrong.
+// contentTypes has the content types of all answers, by the extensions of their paths, because the types
+// that a system knows can be wrong.
 var contentTypes = map[string]string{"": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".json": "application/json"}
 
 // A page shows a person who holds which lease, for how much longer, and what has changed. It lists the leases while run
@@ -185,7 +186,8 @@ var uiHeaders = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// ServeHTTP serves the page below its secret path, to nobody but itself and a person who enters the address.
+// ServeHTTP serves the page below its secret path. It refuses requests that come neither from the page
+// itself nor from a person who has entered the address.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range uiHeaders {
 		w.Header().Set(name, value)

@@ -19,7 +19,8 @@ const (
 	mostLanes = 40  // leases in a drawing
 )
 
-// A sight is a lease as a list had it: what -json prints of it, and what else the page needs.
+// A sight is a lease as the last list has shown it, with what -json prints, and what else the page
+// needs.
 type sight struct {
 	row
 	Process string  `json:"process,omitempty"` // the owner, without what packages shards and slots add

@@ -13,10 +13,10 @@ import (
 // [lease.ErrConflict] if the record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s, whose server has a clock. It can do the same and returns the same
-// results as the one that [lease.NewAuthority] returns, but sends fewer requests to the server. To renew,
-// change or release a lease, it does not load the current record first, but starts from the record in m, which
-// is the one that it wrote last. This is safe for three reasons:
+// NewAuthority returns an authority over s, whose server has a clock. It behaves like the authority that
+// [lease.NewAuthority] returns, but sends fewer requests to the server. To renew, change or release a lease,
+// it does not load the current record first, but starts from the record that it wrote last, which is in m.
+// This is safe for three reasons:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
@@ -26,8 +26,8 @@ type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lea
 // write. If a write conflicts, it loads the record and decides again. [IsUrgent] is true of the contexts with which
 // it carries out renewals and releases.
 //
-// A nil renew means that the server cannot do so, and that a renewal loads the record. A nil m remembers the records of
-// [DefaultMemory] names.
+// If renew is nil, a renewal loads the record first and then writes it. If m is nil, the authority remembers the
+// records of up to [DefaultMemory] names.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	if m == nil {
 		m = NewMemory(DefaultMemory)

@@ -43,8 +43,9 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
-// kept returns how many of the requests under way are not urgent ones, if as many of these wait, and no lease will
-// soon be lost. Otherwise a list would get no answer while the server is a little too slow for all renewals.
+// kept returns how many places are kept for requests that are not urgent, as long as so many of these wait and no
+// lease will soon be lost. Otherwise a list would get no answer while the server is a little too slow for all
+// renewals.
 func kept(limit int) int { return limit / 8 }
 
 // waiting reports whether any request waits.
@@ -89,7 +90,7 @@ func (f *flow) first(now time.Time) (urgent bool) {
 	return !now.Before(f.urgent.first().calm)
 }
 
-// send counts a request that is under way from now on, and over one that no longer is.
+// send counts a request that is being sent, and over counts it out when it has ended.
 func (f *flow) send(urgent bool) { f.count(urgent, 1) }
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
 
@@ -121,8 +122,8 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		}
 		f.took += (now.Sub(sent) - f.took) / 8
 	case f.answered.Before(sent) && f.cut.Before(sent):
-		// The server is silent. When it wakes up, it will first find the requests for which nobody
-		// waits any more. Half as many are added each time, and in the end only a few.
+		// The server is silent. When it wakes up, it will first find requests whose callers no
+		// longer wait. So the limit is halved each time, until only a few more requests are sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
 	f.pass(now)

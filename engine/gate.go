@@ -72,7 +72,8 @@ type Request struct {
 	Partial bool
 }
 
-// times returns the request that n of them make together, of which at most the given number fit into one.
+// times returns the request in which n requests like r are sent together. At most the given number fit
+// into one.
 func (r Request) times(n, most int) Request {
 	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r

@@ -12,7 +12,7 @@ import (
 // request.
 const DefaultMemory = 1 << 20
 
-// A Memory has the last record that a store has committed for each lease, if its state is Leased, up to a
+// A Memory contains, for each lease that is Leased, the last record that a store has committed, up to a
 // maximum number of names. Such a record may be out of date, so the server must check every write that was
 // computed from it. A Memory is safe for concurrent use by several goroutines.
 type Memory struct {

@@ -118,8 +118,8 @@ func (p *Poller) Changed(name, version string) {
 	}
 }
 
-// Names returns the names that are watched now. A store whose Read may wait for a turn and then skip what has not
-// changed reads these names when it has the turn, because a watch that began meanwhile is not among those that Read got.
+// Names returns the names that are watched now. Call Names in Read if Read first waits for something, such as a lock: a
+// watch that has begun meanwhile is not among the names that were passed to Read.
 func (p *Poller) Names() []string {
 	if w := p.current(); w != nil {
 		return slices.Collect(maps.Keys(w.All()))

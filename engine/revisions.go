@@ -57,8 +57,8 @@ func (r *revisions) add(revision int64, after time.Duration) {
 	*r = append(*r, knownRevision{revision, after})
 }
 
-// earliest returns a time after which an entry with the given Revision was committed, or known, another
-// such time, if that is later.
+// earliest returns a time after which an entry with the given Revision was committed. The parameter
+// known is such a time already, and earliest returns the latest that it finds.
 func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	for _, one := range r {
 		if one.revision < revision {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// soonest has those that wait, and knows which of them is needed first.
+// soonest is a queue of values that wait, which knows which of them is needed first.
 type soonest[W placed] struct {
 	heap     order[W]
 	arrivals uint64

@@ -8,9 +8,9 @@ import (
 
 type urgentKey struct{}
 
-// IsUrgent reports whether ctx is that of a Load or a Swap with which an authority of this package carries out a renewal
-// or a release. A lease is lost if its renewal waits too long, so a store that sends only so many requests at a time
-// sends those first, even the Load that a renewal may begin with: see [Request.Urgent].
+// IsUrgent reports whether ctx is the context of a Load or a Swap that is part of a renewal or a release by an authority
+// of this package. A lease is lost if its renewal waits too long, so a store that limits how many requests it sends at a
+// time sends urgent requests first, even the Load with which a renewal may begin: see [Request.Urgent].
 func IsUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // urgentIf returns ctx, marked for [IsUrgent] if the action is a renewal or a release.

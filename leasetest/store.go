@@ -100,7 +100,7 @@ func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (s
 	return snap, err
 }
 
-// maxSpurious is the number of conflicts in a row that are not spurious.
+// maxSpurious is the number of conflicts in a row from which on they cannot all be spurious.
 const maxSpurious = 10
 
 // put calls swap, and requires that the swap succeeds.

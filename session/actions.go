@@ -31,7 +31,7 @@ type answer struct {
 	outcome holder.Outcome
 }
 
-// spareActions and spareEffects have structs that nothing uses any more.
+// spareActions and spareEffects contain structs that can be used again.
 var (
 	spareActions = sync.Pool{New: func() any { return new(actions) }}
 	spareEffects = sync.Pool{New: func() any { return new(holder.Effects) }}

@@ -110,9 +110,9 @@ type Options struct {
 
 	// Rand is the source of the IDs and of the jitter. A Session reads Rand while it holds its own
 	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield
-	// the same bytes, because holders with equal IDs do not exclude each other. A test that must be
-	// the same in every run uses rand.NewChaCha8 of math/rand/v2, with another seed for each Session,
-	// which [Run] then uses too. Default: crypto/rand.
+	// the same bytes, because holders with equal IDs do not exclude each other. If a test must do the
+	// same in every run, set Rand to a rand.NewChaCha8 of math/rand/v2, with another seed for each
+	// Session; [Run] then uses it too. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the

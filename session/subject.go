@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A subject is the Lease of a call of Run. A Session has all of these methods. So has a type that embeds a
-// Session, and may replace some of them.
+// A subject is the Lease of a call of Run. A Session has all of these methods. A type that embeds a
+// Session has them too, and may replace some of them.
 type subject interface {
 	lease.TokenAcquirer
 	lease.Waiter

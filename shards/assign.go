@@ -59,7 +59,8 @@ func plan(members []worker, shards []shard) []move {
 	}
 	slices.Sort(short)
 
-	// Free shards go first, so that no running work stops if those that are short can have a free shard.
+	// Free shards are given out first, so that no running work is stopped for a member that could have a
+	// free shard.
 	sorted := slices.Clone(shards)
 	slices.SortFunc(sorted, func(a, b shard) int {
 		return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(b.order, a.order), strings.Compare(a.name, b.name))

@@ -33,10 +33,10 @@
 // stop. The shards of a process that crashes are idle for at most Session.Duration and one Interval.
 //
 // If a process does not take a free shard that belongs to its share, for example because the work fails
-// there, another process takes the shard after at least four Intervals. For six Durations, such a shard
-// does not count when the shares are computed. A shard that no process can take does not count either, and
-// [Shard].Err says why. A process in which all work fails loses its shards, and tries again with one shard
-// after eight Durations or more.
+// there, another process takes the shard after at least four Intervals. For six times Session.Duration,
+// such a shard does not count when the shares are computed. A shard that no process can take does not
+// count either, and [Shard].Err says why. A process in which all work fails loses its shards, and tries
+// again with one shard after eight times Session.Duration or more.
 //
 // # Cost
 //

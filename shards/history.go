@@ -70,7 +70,8 @@ func (h *history) unlist() {
 // patience is the number of polls after which a process takes a free shard that another should take.
 const patience = 4
 
-// trial is a time, in Durations, in which work that fails has failed mostFailures times.
+// trial is the time, in Durations, after which work that always fails has failed mostFailures
+// times.
 const trial = mostFailures + 1
 
 // counts reports whether the plan counts the shard, which was taken with the given order. Healthy work would

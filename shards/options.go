@@ -32,7 +32,7 @@ type Options struct {
 	// ProgressTimeout is the longest time that the work of a shard may go without calling
 	// [session.Progress] with its context. After that time, the shard is lost with the Reason
 	// [lease.ErrNoProgress]. Another process can have it one Session.Duration later, and this process does
-	// not take it for eight Durations. Default: 0, no limit.
+	// not take it again for eight times that. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
 	// Grace is how long work may take to stop when its shard moves. Default: Session.Duration.

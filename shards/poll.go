@@ -91,7 +91,7 @@ func (m *machine) remember(p poll, do *actions) {
 }
 
 // nameLag is the number of polls after which a process takes a free shard whose name not all processes know.
-// Before, they have perhaps not called the function names since this process is there.
+// The other processes may not have called the function names since this process started.
 const nameLag = 3
 
 // move computes the moves of all processes, and decides which of them this process carries out now.
@@ -166,8 +166,8 @@ func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string
 	}
 }
 
-// merge returns the shards that this process knows with their holders, and how many others each process holds.
-// This process knows its own better than the list.
+// merge returns the shards whose names this process knows, with their holders, and how many other shards each
+// process holds. For its own shards, this process does not rely on the list.
 func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	for _, name := range m.names {
 		s, h := m.seen.list.shards[name], m.shards[name]

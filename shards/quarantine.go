@@ -4,8 +4,8 @@ import "time"
 
 // A quarantine begins if all work of a process fails, and the process had to release two shards in a
 // row because of that. The process then offers to have no shard. After the pause, it offers to try one.
-// If that is given up too, another quarantine begins, twice as long, and if it goes well, the process
-// has its share again.
+// If the work on that shard fails too, another quarantine begins, twice as long. If it goes well, the
+// process gets its share again.
 type quarantine struct {
 	failures int           // number of shards that were given up while no work went well
 	pause    time.Duration // the length of the last quarantine; 0 if there was none lately

@@ -31,8 +31,8 @@ type Trace struct {
 	// ID did not release it in time.
 	Broke func(name, id string)
 
-	// Idle is called when the number of idle shards changes, which no process takes because every process
-	// has its Max.
+	// Idle is called when the number of idle shards changes. A shard is idle if no process takes it
+	// because every process has its Max.
 	Idle func(n int)
 
 	// Balanced is called when a list shows that no shard has to move and none is idle, unless the list

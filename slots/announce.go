@@ -7,9 +7,9 @@ import (
 	"github.com/fencedlease/lease/internal/member"
 )
 
-// An announcement tells the other processes how many slots this one knows of, once SetN has changed the
-// number: the owners of the leases that its calls of Run already have show the earlier one. It is a lease
-// of its own, which the process has until no call of Run is under way.
+// An announcement tells the other processes how many slots this process knows of after SetN has changed
+// the number. It is needed because the owners of the leases that its calls of Run already have still show
+// the earlier number. It is a lease of its own, which the process has until no call of Run is under way.
 type announcement struct {
 	runs  atomic.Int64  // calls of Run under way
 	turn  chan struct{} // full while lease is in use

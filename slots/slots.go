@@ -129,10 +129,10 @@ func checkN(field string, n int) error {
 	return nil
 }
 
-// SetN changes the number of slots of this process. Call it in every process, because the largest number
-// counts that any process with a running call of Run has. If SetN finds leases of slots above that number,
-// it breaks them, with the Grace of the Options. If a request fails, it returns the error; the waiting
-// calls of Run then try again, and so does the next SetN.
+// SetN changes the number of slots of this process. Call SetN in every process: if the processes with a
+// running call of Run know different numbers, the largest one counts. If SetN finds leases of slots above
+// that number, it breaks them, with the Grace of the Options. If a request fails, it returns the error;
+// the waiting calls of Run then try again, and so does the next SetN.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *Slots) breakExcess(ctx context.Context) (err error) {
 			break
 		}
 	}
-	// While another process knows of more slots, it may still end them, or be told of n.
+	// While another process knows of more slots, it may still lower its number, or be told of n.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
 		s.excess.Store(false)
 	}

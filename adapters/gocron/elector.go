@@ -60,7 +60,8 @@ func (e *Elector) set(t *term) {
 	e.term = t
 }
 
-// begin returns the term that is held, and counts a job in it.
+// begin returns the present term, and counts one more running job in it, or returns nil if there is
+// no term.
 func (e *Elector) begin() *term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

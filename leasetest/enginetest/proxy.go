@@ -93,8 +93,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies data in one direction while the link is in the state most, or in a better one. It drops other
-// data.
+// pass copies data in one direction. It drops the data that arrives while the state of the link is worse
+// than most.
 func (p *Proxy) pass(k *link, to, from net.Conn, tap io.Writer, most state) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -140,7 +140,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// become brings all connections into a state, except those that are in a worse one.
+// become brings all connections into the state s, except those that are already in a worse state.
 func (p *Proxy) become(s state) {
 	for k := range p.links {
 		p.links[k] = max(p.links[k], s)
