@@ -30,10 +30,13 @@ func TestConformance(t *testing.T) {
 			found.Annotations = map[string]string{kubelease.Annotation: "free"}
 			put(t, c, found)
 		},
-		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-			return store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
-				return linked.Transport(transmit, next)
-			}), nil)
-		},
+		Connect: overLink,
 	}.Run(t, suites...)
+}
+
+// overLink opens a store whose requests go through transmit.
+func overLink(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
+	return store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
+		return linked.Transport(transmit, next)
+	}), nil)
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -401,51 +400,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// While the API server answers no read, a store has 48 of them under way, and still renews.
 func TestRenewalsGoFirst(t *testing.T) {
 	t.Parallel()
-	const reads, underWay = 100, 48
-	var hangs atomic.Bool
-	var hung atomic.Int64
-	end := make(chan struct{})
-	hang := func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			if hangs.Load() && q.Method == http.MethodGet {
-				hung.Add(1)
-				<-end
-			}
-			return next.RoundTrip(q)
-		})
-	}
-	s, name := store(t, client(t, shared.Address, hang), nil), objectOf(t)
-	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
-	hangs.Store(true)
-	var all sync.WaitGroup
-	for i := range reads {
-		all.Go(func() {
-			switch i % 3 {
-			case 0:
-				_, _ = s.Load(t.Context(), name)
-			case 1:
-				_, _ = s.Watch(t.Context(), name)
-			default:
-				for range s.List(t.Context(), name) {
-				}
-			}
-		})
-	}
-	eventually(t, "reads hang", func(context.Context) error {
-		if n := hung.Load(); n != underWay {
-			return fmt.Errorf("%d reads are under way, want %d", n, underWay)
-		}
-		return nil
-	})
-	do(t, s.Authority(), name, renew(idA), 0)
-	if n := hung.Load(); n != underWay {
-		t.Errorf("%d reads were under way, want %d", n, underWay)
-	}
-	close(end)
-	all.Wait()
+	enginetest.RenewalsGoFirst(t, overLink, objectOf(t), 48)
 }
 
 // If the answer to a renewal was lost, the next renewal takes two exchanges, whether the first was applied or not.

@@ -30,15 +30,20 @@ func TestConformance(t *testing.T) {
 		Corrupt: func(t testing.TB, name string) {
 			shared.exec(t, database, "update lease_row set id = '' where name = ?", []byte(name))
 		},
-		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-			s, err := mysqllease.Over(shared.config(database), transmit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
+		Connect: overLink(database),
 	}.Run(t, names...)
+}
+
+// overLink returns a function that opens a store whose queries go through a function.
+func overLink(database string) func(testing.TB, leasetest.Transmit) enginetest.Store {
+	return func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
+		s, err := mysqllease.Over(shared.config(database), transmit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
 }
 
 // checkHistories checks histories in the time of the server.

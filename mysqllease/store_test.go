@@ -210,6 +210,13 @@ func TestTimeDoesNotRunBackward(t *testing.T) {
 	}
 }
 
+func TestClockSetBack(t *testing.T) {
+	database := shared.database(t)
+	enginetest.ClockSetBack(t, func(t testing.TB) enginetest.Store { return shared.store(t, database, nil) }, func() {
+		shared.exec(t, database, "update lease_row set until = until + 3600000000, changed = changed + 3600000000")
+	})
+}
+
 // An acquire takes two exchanges, a refusal one, and a renewal or a release one. A process that waits only polls.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
@@ -234,6 +241,11 @@ func TestExchanges(t *testing.T) {
 	other := shared.store(t, database, nil)
 	enginetest.WaitingCostsNothing(t, s, other.Authority(), "y", 3, 20, func() int { return int(n.Load()) }) // four polls a second
 	enginetest.DeletionIsSeen(t, s, "z", func() error { shared.exec(t, database, "delete from lease_row where name = 'z'"); return nil })
+}
+
+func TestRenewalsGoFirst(t *testing.T) {
+	t.Parallel()
+	enginetest.RenewalsGoFirst(t, overLink(shared.database(t)), "x", 6)
 }
 
 // Several processes may make the tables at once, and again later, which keeps the order of tokens.

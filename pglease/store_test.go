@@ -3,7 +3,6 @@ package pglease_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease"
 )
 
@@ -196,42 +196,13 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// The clock of the server was set back by an hour, and the holder crashed. A waiter gets the lease after
-// its duration, though the clock reaches the end of the lease in an hour. A holder that renews keeps it.
 func TestClockSetBack(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
-	var logged strings.Builder // the store warns once a minute, so this test reads it at the end
-	watching := store(t, p, &pglease.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	for _, name := range []string{"crashed", "held"} {
-		do(t, store(t, p, nil).Authority(), name, acquire(idA, 2*time.Second), 0)
-	}
-	if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h', changed = changed + interval '1 h', version = version + 1"); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	holder, other := store(t, p, nil).Authority(), watching.Authority()
-	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // a real engine
-		do(t, holder, "held", renew(idA), 0)
-		do(t, other, "held", acquire(idB, time.Minute), lease.ErrHeldByOther)
-		for e, err := range watching.List(t.Context(), "held") {
-			if err != nil || e.Record.State != lease.Leased {
-				t.Errorf("%+v, %v", e, err)
-			}
+	enginetest.ClockSetBack(t, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, func() {
+		if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h', changed = changed + interval '1 h', version = version + 1"); err != nil {
+			t.Fatal(err)
 		}
-		res, err := other.Do(t.Context(), "crashed", acquire(idB, 2*time.Second))
-		if taken = err == nil; time.Since(began) > time.Minute {
-			t.Fatalf("%+v, %v", res, err)
-		}
-	}
-	if res, err := lease.Inspect(t.Context(), other, "crashed"); err != nil || res.Record.Until.Sub(res.Now) > 2*time.Second {
-		t.Errorf("the new lease of 2s ends in %v, %v", res.Record.Until.Sub(res.Now), err)
-	}
-	if took := time.Since(began); took < 2*time.Second {
-		t.Errorf("a lease of 2s was taken over after %v", took)
-	}
-	if text := logged.String(); !strings.Contains(text, "behind=59m5") && !strings.Contains(text, "behind=1h0m0") || strings.Count(text, "\n") != 1 {
-		t.Errorf("logged %q", text)
-	}
+	})
 }
 
 func TestOptions(t *testing.T) {

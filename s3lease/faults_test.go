@@ -251,6 +251,11 @@ func TestWatchAfterAnOutage(t *testing.T) {
 	}
 }
 
+func TestRenewalsGoFirst(t *testing.T) {
+	_, url := newDouble(t)
+	enginetest.RenewalsGoFirst(t, overLink(url), "job", mostRequests*3/4)
+}
+
 // Many watches do not poll all at the same time, so that other requests need not wait for them.
 func TestPollsAreBounded(t *testing.T) {
 	_, url := newDouble(t)

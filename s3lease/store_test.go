@@ -82,10 +82,15 @@ func conform(t *testing.T, url string, unit time.Duration) {
 		Options: enginetest.Observed(unit),
 		Open:    func(t testing.TB) enginetest.Store { return newStore(t, url, nil) },
 		Corrupt: func(t testing.TB, name string) { write(t, url, name, "free") },
-		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-			return newStore(t, url, linked(transmit))
-		},
+		Connect: overLink(url),
 	}.Run(t, suites...)
+}
+
+// overLink returns a function that opens a store whose requests go through a function.
+func overLink(url string) func(testing.TB, leasetest.Transmit) enginetest.Store {
+	return func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
+		return newStore(t, url, linked(transmit))
+	}
 }
 
 // write writes the object of a name by hand.

@@ -28,7 +28,8 @@
 //
 // The file store_test.go of the package is a complete example, with a server that is a copy of the test binary. A
 // server that is a program of its own is started with [StartProgram]. For stores with watches there are
-// [DeletionIsSeen], [WaitingCostsNothing] and [GraceWithAWatch]; for stores whose client keeps connections,
+// [DeletionIsSeen], [WaitingCostsNothing] and [GraceWithAWatch]; for stores with an engine.Gate, [RenewalsGoFirst]; for
+// stores whose server tells the time, [ClockSetBack]; for stores whose client keeps connections,
 // [RecoversAfterCuts]; and for the number of leases that one process can hold, [Load].
 //
 // # Time

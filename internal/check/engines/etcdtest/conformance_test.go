@@ -31,10 +31,13 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-			return store(t, client(t, shared.Client, linked(transmit)), nil)
-		},
+		Connect: overLink,
 	}.Run(t, suites...)
+}
+
+// overLink opens a store whose requests go through transmit.
+func overLink(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
+	return store(t, client(t, shared.Client, linked(transmit)), nil)
 }
 
 // linked sends the requests of a client through transmit. A lost request fails like one whose

@@ -1,0 +1,112 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest"
+)
+
+// RenewalsGoFirst checks that a store renews a lease while its server answers no read. The function connect makes a
+// store whose messages go through transmit, as in [Suites], and underWay is how many of them the store has under way at
+// most, besides those that renew or release a lease.
+func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) Store, name string, underWay int) {
+	t.Helper()
+	var hangs atomic.Bool
+	var sent atomic.Int64
+	end := make(chan struct{})
+	s := connect(t, func(_ context.Context, send func() error) error {
+		sent.Add(1)
+		if hangs.Load() {
+			<-end
+		}
+		return send()
+	})
+	shorthand.Do(t, s.Authority(), name, shorthand.Acquire(shorthand.IDA, time.Minute), 0)
+	hangs.Store(true)
+	before := sent.Load()
+	ctx, cancel := context.WithCancel(t.Context())
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	defer cancel()
+	defer close(end)
+	for i := range 2 * underWay {
+		reads.Go(func() {
+			l, lists := s.(lease.Lister)
+			w, watches := s.(lease.Watcher)
+			switch {
+			case lists && i%3 == 0:
+				for range l.List(ctx, name) {
+				}
+			case watches && i%3 == 1:
+				_, _ = w.Watch(ctx, name)
+			default:
+				_, _ = s.Load(ctx, name)
+			}
+		})
+	}
+	shorthand.Eventually(t, "reads hang", func(context.Context) error {
+		if n := sent.Load() - before; n != int64(underWay) {
+			return fmt.Errorf("%d are under way, want %d", n, underWay)
+		}
+		return nil
+	})
+	hangs.Store(false)
+	shorthand.Do(t, s.Authority(), name, shorthand.Renew(shorthand.IDA), 0)
+	if n := sent.Load() - before; n != int64(underWay)+1 {
+		t.Errorf("%d messages were sent with the renewal, want %d", n, underWay+1)
+	}
+}
+
+// ClockSetBack checks a store whose server has a clock, after that clock was set back by an hour and a holder crashed.
+// A process that waits gets the lease when the duration has passed, although the clock reaches the end of the
+// lease in an hour. A holder that renews keeps its lease, and each store logs a warning once a minute. The test that
+// calls ClockSetBack must not be parallel, because the default logger is replaced.
+//
+// The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times in the
+// records of the names "crashed" and "held", as if they had been written before the clock was set back.
+func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
+	t.Helper()
+	const duration = 2 * time.Second
+	var logged strings.Builder // read at the end
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	for _, name := range []string{"crashed", "held"} {
+		shorthand.Do(t, open(t).Authority(), name, shorthand.Acquire(shorthand.IDA, duration), 0)
+	}
+	ahead()
+	began := time.Now()
+	watching := open(t)
+	holder, other := open(t).Authority(), watching.Authority()
+	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // a real engine
+		shorthand.Do(t, holder, "held", shorthand.Renew(shorthand.IDA), 0)
+		shorthand.Do(t, other, "held", shorthand.Acquire(shorthand.IDB, time.Minute), lease.ErrHeldByOther)
+		for e, err := range watching.(lease.Lister).List(t.Context(), "held") {
+			if err != nil || e.Record.State != lease.Leased {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+		res, err := other.Do(t.Context(), "crashed", shorthand.Acquire(shorthand.IDB, duration))
+		if taken = err == nil; time.Since(began) > time.Minute {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	if took := time.Since(began); took < duration {
+		t.Errorf("a lease of %v was taken over after %v", duration, took)
+	}
+	if res, err := lease.Inspect(t.Context(), other, "crashed"); err != nil || res.Record.Until.Sub(res.Now) > duration {
+		t.Errorf("the new lease of %v ends in %v, %v", duration, res.Record.Until.Sub(res.Now), err)
+	}
+	text := logged.String()
+	if n := strings.Count(text, "behind=59m5") + strings.Count(text, "behind=1h0m0"); n < 1 || n > 2 { // of two stores
+		t.Errorf("%d warnings: %q", n, text)
+	}
+}
