@@ -18,7 +18,7 @@ import (
 func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
@@ -22,24 +21,36 @@ const Program = "redis-server"
 // Durable has the settings with which a server keeps all acknowledged writes even if it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// A Server is a Redis server on a free port of the loopback interface, with its own folder. It ends with the
-// tests.
-type Server struct {
-	*enginetest.Process
-
-	dir, addr string
-	settings  []string
-}
+// A Server is a Redis server with its own folder.
+type Server struct{ *enginetest.Program }
 
 // New starts a server in dir. Settings are arguments such as "--appendonly", "yes", or a file and
 // "--sentinel".
 func New(dir string, settings ...string) (*Server, error) {
-	addr, err := enginetest.FreeAddress()
-	if err != nil {
-		return nil, err
+	program := os.Getenv("REDISLEASE_SERVER")
+	if program == "" {
+		program = Program
 	}
-	s := &Server{dir: dir, addr: addr, settings: settings}
-	return s, s.Start()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, fmt.Errorf("these tests need %s: apt-get install %s: %w", program, program, err)
+	}
+	args := slices.Clone(settings)
+	if len(args) == 0 || args[len(args)-1] != "--sentinel" {
+		args = append(args, "--daemonize", "no", "--save", "", "--maxclients", "2000", "--enable-debug-command", "local", "--repl-diskless-sync-delay", "0")
+	}
+	p, err := enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
+		cmd := exec.Command(path, append(args, "--port", port, "--bind", "127.0.0.1", "--dir", dir)...)
+		cmd.Dir = dir
+		return cmd
+	}, func(ctx context.Context, p *enginetest.Program) error {
+		info, err := (&Server{p}).Do(ctx, "info", "server")
+		if text := fmt.Sprint(info); err == nil && !strings.Contains(text, fmt.Sprintf("\r\nprocess_id:%d\r\n", p.Pid())) {
+			err = fmt.Errorf("another server listens on the port: %s", text)
+		}
+		return err
+	})
+	return &Server{p}, err
 }
 
 // NewFor starts a server that ends with the test.
@@ -53,53 +64,8 @@ func NewFor(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Start starts the server, and returns when it answers. It may be called again after Kill.
-func (s *Server) Start() error {
-	program := os.Getenv("REDISLEASE_SERVER")
-	if program == "" {
-		program = Program
-	}
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return fmt.Errorf("these tests need %s: apt-get install %s: %w", program, program, err)
-	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	args := append([]string(nil), s.settings...)
-	if s.settings == nil || s.settings[len(s.settings)-1] != "--sentinel" {
-		args = append(args, "--daemonize", "no", "--save", "", "--maxclients", "2000", "--enable-debug-command", "local", "--repl-diskless-sync-delay", "0")
-	}
-	cmd := exec.Command(path, append(args, "--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.dir)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if s.Process, err = enginetest.StartCommand(cmd); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		// Another server may listen on the port.
-		info, err := s.Do(context.Background(), "info", "server")
-		if err == nil && strings.Contains(fmt.Sprint(info), fmt.Sprintf("\r\nprocess_id:%d\r\n", cmd.Process.Pid)) {
-			return nil
-		}
-		select {
-		case <-s.Ended():
-			out, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("%s ended: %s", program, out)
-		case <-time.After(5 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s does not answer: %v, %v", program, info, err)
-		}
-	}
-}
-
-// Addr returns the address of the server.
-func (s *Server) Addr() string { return s.addr }
-
 // Port returns the port of the server.
 func (s *Server) Port() string {
-	_, port, _ := net.SplitHostPort(s.addr)
+	_, port, _ := net.SplitHostPort(s.Addr())
 	return port
 }
