@@ -16,41 +16,31 @@ import (
 // the latest time at which the last grant of azlease can end; a lease can end after it as [Container.Do]
 // describes. The service sends the list in pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return func(yield func(lease.Entry, error) bool) {
-		if prefix != "" {
-			if err := lease.CheckName(prefix); err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(lease.Entry{}, err)
-			return
-		}
+	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
 		for pager.More() {
 			var page container.ListBlobsFlatResponse
 			err := c.gate.Do(ctx, engine.Request{}, func() (err error) {
-				if page, err = pager.NextPage(withoutRetries(ctx)); err != nil {
+				page, err = pager.NextPage(withoutRetries(ctx))
+				if err == nil && page.Segment == nil {
+					err = errNoBlobs
+				}
+				if err != nil {
 					err = describeError("list", c.client.URL(), err)
 				}
 				return err
 			})
 			if err != nil {
-				yield(lease.Entry{}, err)
-				return
-			}
-			if page.Segment == nil {
-				yield(lease.Entry{}, describeError("list", c.client.URL(), errNoBlobs))
-				return
+				return err
 			}
 			for _, item := range page.Segment.BlobItems {
-				if e, err := entry(item); (e.Name != "") && !yield(e, err) {
-					return
+				if e, err := entry(item); e.Name != "" && !yield(e, err) {
+					return nil
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // errNoBlobs is the error for an answer that does not contain a list of blobs.
