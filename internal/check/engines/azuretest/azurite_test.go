@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,35 +70,17 @@ func startAzurite(t *testing.T) *container.Client {
 	if err != nil {
 		t.Fatal("the tests need node and npm: ", err)
 	}
-	address, err := enginetest.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.Command("node", filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
-		"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
-	cmd.Dir, cmd.Stderr = t.TempDir(), os.Stderr
-	p, err := enginetest.StartCommand(cmd)
+	p, err := enginetest.StartProgram(t.TempDir(), func(_, port string) *exec.Cmd {
+		cmd := exec.Command("node", filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
+			"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
+		cmd.Dir = t.TempDir()
+		return cmd
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	endpoint := "http://" + address + "/" + blobtest.DefaultAccount
-	for deadline := time.Now().Add(time.Minute); ; {
-		res, err := http.Get(endpoint)
-		if err == nil {
-			res.Body.Close()
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("Azurite does not answer: ", err)
-		}
-		select {
-		case <-p.Ended():
-			t.Fatal("Azurite ended")
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	endpoint := "http://" + p.Addr() + "/" + blobtest.DefaultAccount
 	c := client(t, endpoint+"/"+box, http.DefaultClient)
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
