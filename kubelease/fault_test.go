@@ -14,7 +14,7 @@ import (
 func underFaults(t *testing.T) enginetest.Target {
 	server := newServer(t)
 	p := enginetest.NewProxy(t, server.Address, nil)
-	pause := func(p *enginetest.Process, r *rand.Rand) {
+	pause := func(p *enginetest.Program, r *rand.Rand) {
 		if err := p.Pause(time.Duration(100+r.IntN(700)) * time.Millisecond); err != nil {
 			t.Error(err)
 		}
@@ -23,7 +23,7 @@ func underFaults(t *testing.T) enginetest.Target {
 		switch r.IntN(12) {
 		case 0:
 			server.API.Kill()
-			if err := server.StartAPI(t.Context()); err != nil {
+			if err := server.API.Start(); err != nil {
 				t.Error(err)
 			}
 			return "API server killed and started again"

@@ -1,7 +1,6 @@
 package kubeserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,14 +26,13 @@ type Server struct {
 	// Address is the host and port of the API server, which uses TLS with a self-signed certificate.
 	Address string
 
-	// API and Etcd are the two processes.
-	API, Etcd *enginetest.Process
+	// API and Etcd are the two programs, which can be killed and started again.
+	API, Etcd *enginetest.Program
 
 	// EtcdURL is where clients of the etcd connect.
 	EtcdURL string
 
 	dir, binaries string
-	flags         []string
 }
 
 // Admin is the bearer token of a user with all permissions. The token of every other user is its name, and
@@ -52,12 +49,8 @@ func Start(ctx context.Context, dir string, flags ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.flags = flags
-	if s.Address, err = enginetest.FreeAddress(); err == nil {
-		err = s.writeFiles()
-	}
-	if err == nil {
-		err = s.StartAPI(ctx)
+	if err = s.writeFiles(); err == nil {
+		err = s.startAPI(flags)
 	}
 	if err != nil {
 		s.Stop()
@@ -72,16 +65,21 @@ func Etcd(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, binaries: binaries}
-	address, err := enginetest.FreeAddress()
+	peer, err := enginetest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	s.EtcdURL = "http://" + address
-	if err := s.StartEtcd(ctx); err != nil {
+	s := &Server{dir: dir, binaries: binaries}
+	s.Etcd, err = s.run("etcd", func(addr, _ string) []string {
+		url := "http://" + addr
+		return []string{"--data-dir", filepath.Join(dir, "etcd", "data"), "--unsafe-no-fsync", "--log-level", "error",
+			"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", "http://" + peer}
+	}, func(ctx context.Context, addr string) error { return ready(ctx, "http://"+addr+"/health") })
+	if err != nil {
 		s.Stop()
 		return nil, err
 	}
+	s.EtcdURL = "http://" + s.Etcd.Addr()
 	return s, nil
 }
 
@@ -105,45 +103,30 @@ func (s *Server) writeFiles() error {
 	)
 }
 
-// StartEtcd starts the etcd, or starts it again with its old data, and returns when it is ready.
-func (s *Server) StartEtcd(ctx context.Context) (err error) {
-	peer, err := enginetest.FreeAddress()
-	if err != nil {
-		return err
-	}
-	s.Etcd, err = s.run("etcd", "--data-dir", filepath.Join(s.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "error",
-		"--listen-client-urls", s.EtcdURL, "--advertise-client-urls", s.EtcdURL, "--listen-peer-urls", "http://"+peer)
-	if err != nil {
-		return err
-	}
-	return s.ready(ctx, "etcd", s.Etcd, s.EtcdURL+"/health")
-}
-
-// StartAPI starts the API server, or starts it again, and returns when it is ready.
-func (s *Server) StartAPI(ctx context.Context) (err error) {
-	_, port, err := net.SplitHostPort(s.Address)
-	if err != nil {
-		return err
-	}
+func (s *Server) startAPI(flags []string) (err error) {
 	key := filepath.Join(s.dir, "key.pem")
-	s.API, err = s.run("kube-apiserver", append([]string{"--etcd-servers=" + s.EtcdURL,
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certificates"),
-		"--token-auth-file=" + filepath.Join(s.dir, "users.csv"), "--authorization-mode=RBAC",
-		"--service-account-issuer=https://127.0.0.1/", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
-		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount"}, s.flags...)...)
-	if err != nil {
-		return err
+	s.API, err = s.run("kube-apiserver", func(_, port string) []string {
+		return append([]string{"--etcd-servers=" + s.EtcdURL,
+			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certificates"),
+			"--token-auth-file=" + filepath.Join(s.dir, "users.csv"), "--authorization-mode=RBAC",
+			"--service-account-issuer=https://127.0.0.1/", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+			"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount"}, flags...)
+	}, func(ctx context.Context, addr string) error {
+		if err := ready(ctx, "https://"+addr+"/readyz"); err != nil {
+			return err
+		}
+		// The API server creates this namespace itself, shortly after it is ready.
+		return ready(ctx, "https://"+addr+"/api/v1/namespaces/default")
+	})
+	if err == nil {
+		s.Address = s.API.Addr()
 	}
-	if err := s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/readyz"); err != nil {
-		return err
-	}
-	// The API server creates this namespace itself, shortly after it is ready.
-	return s.ready(ctx, "kube-apiserver", s.API, "https://"+s.Address+"/api/v1/namespaces/default")
+	return err
 }
 
 // Stop kills both processes.
 func (s *Server) Stop() {
-	for _, p := range []*enginetest.Process{s.API, s.Etcd} {
+	for _, p := range []*enginetest.Program{s.API, s.Etcd} {
 		if p != nil {
 			p.Kill()
 		}
@@ -171,43 +154,24 @@ func (s *Server) Compact(ctx context.Context) error {
 	return err
 }
 
-// run starts a program whose output goes to a log file in the folder of the Server.
-func (s *Server) run(program string, args ...string) (*enginetest.Process, error) {
-	log, err := os.OpenFile(s.log(program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+// run starts a program whose files are in a folder of its own.
+func (s *Server) run(program string, args func(addr, port string) []string, answers func(ctx context.Context, addr string) error) (*enginetest.Program, error) {
+	dir := filepath.Join(s.dir, program)
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	cmd := exec.Command(filepath.Join(s.binaries, program), args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	return enginetest.StartCommand(cmd)
+	return enginetest.StartProgram(dir, func(addr, port string) *exec.Cmd {
+		return exec.Command(filepath.Join(s.binaries, program), args(addr, port)...)
+	}, func(ctx context.Context, p *enginetest.Program) error { return answers(ctx, p.Addr()) })
 }
 
-func (s *Server) log(program string) string { return filepath.Join(s.dir, program+".log") }
-
-// patience is how long a process may take to become ready, which takes 2 seconds on an idle computer.
-const patience = 2 * time.Minute
-
-// ready waits until a request to the URL returns status 200.
-func (s *Server) ready(ctx context.Context, program string, p *enginetest.Process, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		status, answer, err := get(ctx, http.MethodGet, url, "")
-		if err == nil && status == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-p.Ended():
-			err = errors.New("it has ended")
-		case <-ctx.Done():
-			err = fmt.Errorf("%s: %d %s, %w", url, status, answer, err)
-		case <-time.After(50 * time.Millisecond):
-			continue
-		}
-		log, _ := os.ReadFile(s.log(program))
-		return fmt.Errorf("kubeserver: %s is not ready: %w\n%s", program, err, bytes.TrimSpace(log[max(0, len(log)-2000):]))
+// ready returns nil if a request to the URL returns status 200.
+func ready(ctx context.Context, url string) error {
+	status, answer, err := get(ctx, http.MethodGet, url, "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", url, status, answer)
 	}
+	return err
 }
 
 // get makes a request over a connection of its own.
