@@ -146,9 +146,10 @@ func (b *breakTable) put(name string, t lockedTime) {
 	b.m[name] = t
 }
 
-// limit returns the longest time for which a breaking lease can stay locked. The blob has the version
-// v, and the newest answer allows at most the time most. A read reports no remaining time. If an
-// earlier answer for the same holder or ETag allows less, limit returns what is left of that time.
+// limit returns the longest time for which a breaking lease can stay locked. The parameter v is the
+// version of the blob, and most is the longest time that the newest answer allows. A read reports no
+// remaining time. If an earlier answer for the same holder or ETag allows less, limit returns what is
+// left of that time.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,7 +28,8 @@ import (
 // A grant first gets the ETag of the lease's blob, then requests a generation, and writes its epoch only if
 // the blob still has that ETag. The new epoch is therefore higher than every earlier epoch of the lease.
 //
-// Do not delete FloorBlob. If it and the blob of a lease are both deleted, the lease's tokens start over.
+// Do not delete FloorBlob: if both FloorBlob and the blob of a lease are deleted, the tokens of that
+// lease begin again from the start.
 const FloorBlob = "lease-floor"
 
 const (
@@ -37,10 +38,11 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource raises the generation in the floor blob. While one caller raises it, all new callers
-// wait. Then one of these raises it again for all of them, so a process that acquires a thousand new
-// names at the same time raises it only a few times. Different names can share a generation. Two grants
-// of one name never get the same epoch, because each write is conditional on the ETag of the blob.
+// A generationSource raises the generation in the floor blob. While one caller raises the generation, all
+// new callers wait, and then one of these callers raises it again for all of them. So a process that
+// acquires a thousand new names at the same time raises the generation only a few times. Different names
+// can share a generation. Two grants of one name never get the same epoch, because each write is
+// conditional on the ETag of the blob.
 type generationSource struct {
 	client *blockblob.Client
 	lowest uint64        // the epoch of Options.Floor; every new generation begins above it

@@ -79,8 +79,9 @@ func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, 
 	}
 }
 
-// inspected returns the row of a lease that was read, and whether its record says that it was ever held. If not, its Epoch
-// is that of a name that the store has forgotten. Azure does not name an earlier holder.
+// inspected returns the row of a lease that was read, and whether its record says that the lease was ever held. If it does
+// not, the Epoch of the record may belong to other names that the store has forgotten. Azure does not name an earlier
+// holder.
 func (c *call) inspected(name string, res lease.Result) (w row, ever bool) {
 	w, r := newRow(name, res.Record, res.Now), res.Record
 	if ever = strings.HasPrefix(c.store, "azblob:") || r != (lease.Record{Epoch: r.Epoch}); !ever {

@@ -47,7 +47,7 @@ type Retained struct {
 	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
 }
 
-// resolution is the unit of Left, to a multiple of which toRetained rounds the time left up.
+// resolution is the unit of Left: toRetained rounds the time left up to a multiple of it.
 const resolution = time.Millisecond
 
 // toRetained converts the record r to a Retained. If r.Until is set, it computes the time left from now until

@@ -109,9 +109,9 @@ func (p *tester) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether two records of a lease are equal, but for their ends if the authority has no
-// clock, because each read can then return another, and for a higher epoch of the later record if neither has
-// an ID (see epochMayRise).
+// sameRecords reports whether two records of a lease are equal. If the authority has no clock, their ends may
+// differ, because each read can then return another end. If neither record has an ID, the later one may have
+// a higher epoch (see epochMayRise).
 func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until

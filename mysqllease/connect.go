@@ -105,8 +105,8 @@ func (s *Store) enter(ctx context.Context, r engine.Request, f request, again fu
 	return s.send(ctx, pass, f, again)
 }
 
-// send sends a request that the gate has let through. It repeats the request if again says so, and, over another
-// connection, if the server has refused it because it is read-only.
+// send sends a request that the gate has let through. It repeats the request if again returns true for its
+// error, or, over another connection, if a server has refused the request because the server is read-only.
 func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again func(error) bool) error {
 	defer func() { pass.Leave(ctx.Err() == nil) }()
 	for retries := s.db.Stats().OpenConnections + 1; ; retries-- {

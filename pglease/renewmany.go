@@ -9,7 +9,7 @@ import (
 )
 
 // renewManySQL renews one or many leases in one statement. It reads the time once, after it has locked
-// all rows. It skips a row that another transaction has locked, whose lease the store renews with
+// all rows. It skips a row that another transaction has locked. The store then renews that lease with
 // [Store.Load] and [Store.Swap]. It makes the versions itself, so that no trigger runs.
 //
 // It renews a row that differs from the remembered record only in its end and its version, because then an
@@ -57,7 +57,8 @@ type renewal struct {
 	Micros   int64  `json:"micros"` // the duration in microseconds
 }
 
-// A renewed lease has a new version, since a time of the server. The zero renewed is a lease that was not.
+// A renewed is the result of a renewal: the new version of the lease, and the server time of that version.
+// It is zero if the lease was not renewed.
 type renewed struct {
 	version int64
 	at      time.Time

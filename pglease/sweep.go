@@ -27,7 +27,8 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name. Only a change of the lease after the time After needs a signal.
+// A sweptName is a watched name, and the time After of the last change that was signalled. Only
+// later changes need a signal.
 type sweptName struct {
 	Name  string `json:"name"`
 	After int64  `json:"after"`

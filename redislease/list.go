@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pageSize is the number of keys that List examines in one request to the server. It reads as many records in the
-// next one, and no renewal is carried out meanwhile.
+// pageSize is the number of keys that List examines in one request to the server. With the next request, List
+// reads so many records, and while the server carries that out, it renews no lease, so the number is small.
 const pageSize = 100
 
 // List returns the leases whose names begin with prefix, in no particular order. For a record that is not

@@ -160,8 +160,8 @@ type single struct {
 
 // dialPatience is the limit on the time of an attempt to connect through sentinels. go-redis first
 // sends its request to the sentinel that it used last, and repeats it as the options of the client say.
-// If that sentinel is frozen, go-redis comes to the other sentinels only if the attempt lasts longer
-// than all these requests. If an attempt ends before that, so does the next one.
+// If that sentinel is frozen, go-redis turns to the other sentinels only after all these requests have
+// failed, so the attempt must last longer. If an attempt ends before that, so does the next one.
 const dialPatience = time.Minute
 
 func newSingle(o *redis.Options) *single {

@@ -86,8 +86,8 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// randomWord returns a random word for a version. A failover or a restart can lose the latest writes, and
-// because of the word, no new write gets the version of a lost one.
+// randomWord returns a random word for a version. A failover or a restart can lose the latest writes. The
+// word prevents that a later write gets the same version as a write that was lost.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 // swapDeadline returns the deadline of a swap, old.Record.Until. It returns "", for no deadline, if Until

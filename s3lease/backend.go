@@ -38,9 +38,10 @@ const unknownETag = `"unknown"`
 // mostTries is how often Load tries to create an object. Others may create and delete it at the same time.
 const mostTries = 10
 
-// Load reads the object. If there is none, Load creates one that grants nothing: only when it is read, the time at
-// which the service has created it is known, from which the epochs rise. A write that creates an object and grants
-// a lease at once might arrive so late that another lease was granted and deleted before, with newer tokens.
+// Load reads the object. If there is none, Load creates an object that grants nothing. The epochs begin at the
+// time at which the service has created the object, and that time is known only when the object is read. A write
+// that creates an object and grants a lease at once might arrive so late that another lease was granted and
+// deleted before, with newer tokens.
 func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	if err := b.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
@@ -76,7 +77,8 @@ func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 
 // Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
 // written, because a proxy may have repeated a request whose answer was lost. So Swap then reads the object, which
-// the caller needs anyway, and finds out whether it is its own, or has replaced its own.
+// the caller needs anyway, and finds out whether Swap itself has written that object, or an earlier object that
+// was replaced since.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err == nil {
@@ -124,8 +126,9 @@ func (b *backend) checkOnce(ctx context.Context) error {
 	return err
 }
 
-// check finds out whether the service honours both conditions. It writes an object that must not exist, which can
-// succeed once, and one whose ETag must be that of no object.
+// check finds out whether the service honours both conditions. It makes two writes that a service with both
+// conditions refuses: one on the condition that the object does not exist, which can succeed only once, and one
+// on the condition of an ETag that no object has.
 func (b *backend) check(ctx context.Context) error {
 	for _, c := range []struct{ header, etag string }{{"If-None-Match", ""}, {"If-Match", `"00000000000000000000000000000000"`}} {
 		_, err := b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})

@@ -144,8 +144,8 @@ func lessProduct(a, b, c, d int) bool {
 	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
 }
 
-// receiver returns the process that gets the shard: the one that the shard ranks highest among those that
-// lack one. If the list changes a little, most shards keep their receivers.
+// receiver returns the process that gets the shard. Among the processes that have too few shards, it is
+// the one that the shard ranks highest. If the list changes a little, most shards keep their receivers.
 func receiver(name string, short []string, lacks map[string]int) (best string) {
 	var highest uint64
 	for _, id := range short {

@@ -86,7 +86,8 @@ func (h *history) counts(order uint64, members int, now time.Time, trial time.Du
 	return order > 0 || now.Sub(h.heldSince) >= trial
 }
 
-// overdueFor returns for how long the holder should have given the shard, of which the list shows the token.
+// overdueFor returns for how long the shard has been overdue: how long ago its holder, with the given token,
+// should have released it.
 func (h *history) overdueFor(token lease.Token, now time.Time) time.Duration {
 	if h.overdue.since.IsZero() || h.overdue.token != token {
 		h.overdue = overdue{now, token}

@@ -51,7 +51,8 @@ func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
 	return m, offers, parseDigest(v[2]), ok
 }
 
-// shardOwner returns the owner of the lease of a shard. The process gives shards with a high order first.
+// shardOwner returns the owner of the lease of a shard. A process that has too many shards first releases
+// those with a high order.
 func shardOwner(label string, order uint64) string { return member.ShardLease.Owner(label, order) }
 
 func parseShard(owner string) (name, id string, order uint64, ok bool) {

@@ -75,8 +75,8 @@ func (r *run) askNames(ctx context.Context) {
 	r.tell(func(m *machine, now time.Time) []report { return m.named(a.names, a.err, now) })
 }
 
-// poll shows what this process offers, lists the leases, and begins the moves of this process. It returns the
-// time from this poll to the next.
+// poll updates the lease with which this process announces itself, lists the leases, and begins the moves of
+// this process. It returns the time from this poll to the next.
 func (r *run) poll(ctx context.Context) (interval time.Duration) {
 	if ctx.Err() != nil {
 		return 0
@@ -130,7 +130,7 @@ func (r *run) ended() map[string]bool {
 	return ended
 }
 
-// breakLease breaks the lease of a shard that its holder has not given in time.
+// breakLease breaks the lease of a shard that its holder has not released in time.
 func (r *run) breakLease(ctx context.Context, b move) {
 	ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 	defer cancel()

@@ -135,7 +135,8 @@ func (m *machine) workLost(name string, reason error, now time.Time) {
 // dropped notes that this process has released a shard, or has not acquired it.
 func (m *machine) dropped(name string) { m.shards[name].own = nil }
 
-// announce decides what this process offers, and returns the owner of the lease that shows it.
+// announce updates the quarantine, and returns the owner of the lease with which this process
+// announces itself, which says how many shards it offers to have.
 func (m *machine) announce(now time.Time, ended map[string]bool) (owner string, reports []report) {
 	reports = m.updateQuarantine(now, ended)
 	return memberOwner(label(m.o.Session.Owner, m.id), m.o.Weight, m.o.Max, m.quarantine.offers, m.digest), reports

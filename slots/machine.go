@@ -148,7 +148,7 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 		s.take = free[rank]
 		return s
 	}
-	// A slot that breaks already is for a waiter ahead, or for this one.
+	// A slot whose lease is breaking already will go to a waiter ahead, or to this one.
 	rank -= len(free) + ending
 	slices.SortFunc(held, func(a, b int) int {
 		return cmp.Or(cmp.Compare(locked[a].priority, locked[b].priority), cmp.Compare(b, a))

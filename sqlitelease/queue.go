@@ -15,8 +15,9 @@ import (
 // maxBatch bounds how long one transaction keeps the file locked.
 const maxBatch = 128
 
-// setBatch sets the number of calls in one transaction. While it runs, as many as fit into the next one collect
-// behind the gate. All others wait in front of the gate, where renewals and releases overtake them.
+// setBatch sets the number of calls in one transaction. While a transaction runs, the gate lets only as many
+// calls pass as fit into the next transaction. All other calls wait in front of the gate, where renewals and
+// releases overtake them.
 func (s *Store) setBatch(most int) { s.most, s.gate = most, engine.NewGate(2*most) }
 
 // A call is a function that waits for its turn in a transaction.

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkTypes are the file systems whose locks are not those of one machine: see statfs(2).
+// networkTypes has the types of the network file systems, whose locks are shared with other
+// machines: see statfs(2).
 var networkTypes = map[uint32]string{
 	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x73757245: "Coda", 0x00c36400: "Ceph", 0x01021997: "9P", 0x0bd00bd0: "Lustre", 0x7461636f: "OCFS2",

@@ -72,7 +72,8 @@ func (f file) snapshot() lease.Snapshot {
 	return lease.Snapshot{Record: f.record, Version: fmt.Sprint(f.writes), Now: f.now}
 }
 
-// path returns the file of a name. The files of different names differ, because escaping can be undone.
+// path returns the file of a name. Different names have different files, because the escaping can be
+// undone.
 func (s *Store) path(name string) string { return filepath.Join(s.dir, url.PathEscape(name)+".lease") }
 
 // read returns the zero file if there is none. A file that cannot be read is an error, and never a free lease.
