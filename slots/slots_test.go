@@ -376,6 +376,38 @@ func TestRunErrors(t *testing.T) {
 	})
 }
 
+// The work can ask the Session of its slot for how long it is held, and give it up.
+func TestSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if Session(t.Context()) != nil {
+			t.Error("there is a Session outside Run")
+		}
+		h := newHouse(t)
+		err := h.slots(h.store.Authority(), "a", 2, 0).Run(t.Context(), func(ctx context.Context, tok lease.Token) error {
+			held := Session(ctx)
+			if held.Name() != "x/slots/0" || held.Token() != tok {
+				t.Errorf("the Session has %q and %s, want x/slots/0 and %s", held.Name(), held.Token(), tok)
+			}
+			first, ok := held.Until()
+			if left := time.Until(first); !ok || left <= 0 || left > 30*time.Second {
+				t.Errorf("the slot is held for another %v, %v", left, ok)
+			}
+			time.Sleep(time.Minute)
+			if later, ok := held.Until(); !ok || later.Sub(first) < 50*time.Second {
+				t.Errorf("a minute later, the end has moved from %v to %v, %v", first, later, ok)
+			}
+			if err := held.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Run after a Release: %v", err)
+		}
+	})
+}
+
 // A request that can never be granted ends Run, and is not tried again silently.
 func TestRunBadArgument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
