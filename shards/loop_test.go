@@ -178,6 +178,9 @@ func TestNames(t *testing.T) {
 		time.Sleep(2*interval + time.Second)
 		all := map[string]error{"a": nil, "b": nil, "": nil} // the empty name is a valid one: "n/shards/"
 		check("at the start", false, all)
+		if ms := g.View().Members; len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
+			t.Errorf("the members are %+v, and the default Owner should name this process", ms)
+		}
 		next(func(context.Context) ([]string, error) { return nil, errors.New("no names") })
 		check("names fails", true, all)
 		next(func(context.Context) ([]string, error) { runtime.Goexit(); return nil, nil })
@@ -275,33 +278,6 @@ func TestRunBadArgument(t *testing.T) {
 		err = g.Run(t.Context(), noNames, noWork)
 		if lease.CodeOf(err) != lease.ErrDuration {
 			t.Errorf("the store grants at most 1s: %v", err)
-		}
-	})
-}
-
-// Processes that run one after another use few names, because a store may keep the record of each. The default
-// Owner names the process.
-func TestFewNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := memory.New(nil)
-		for range 200 {
-			g, err := New(m.Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			err = g.Run(ctx, noNames, noWork)
-			cancel()
-			if ms := g.View().Members; err != nil || len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
-				t.Fatalf("members %+v, which do not name this process: %v", ms, err)
-			}
-		}
-		names := 0
-		for range m.List(t.Context(), "p/") {
-			names++
-		}
-		if names == 0 || names > 64 {
-			t.Errorf("%d names after 200 processes", names)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func open(t *testing.T, a lease.Authority, id lease.ID, owner string, name func(
 // leases makes n Leases of the same store.
 func leases(t *testing.T, m *memory.Store, n int) (ls []*member.Lease) {
 	for i := range n {
-		ls = append(ls, open(t, m.Authority(), lease.ID{byte(i), byte(i >> 8), 1}, strconv.Itoa(i), strconv.Itoa))
+		ls = append(ls, open(t, m.Authority(), lease.ID{byte(rand.N(256)), byte(i), byte(i >> 8)}, strconv.Itoa(i), strconv.Itoa))
 	}
 	return ls
 }
