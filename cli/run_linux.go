@@ -64,7 +64,8 @@ type holding struct {
 	orders  *os.File      // to the supervisor
 	group   int           // of the command; 0: it has not begun
 	stopped bool          // "stop" was sent
-	kill    time.Duration // the time of CLOCK_BOOTTIME at which to kill the command
+	stop    time.Duration // the time of CLOCK_BOOTTIME at which to stop the command
+	kill    time.Duration // and to kill it
 	tty     *os.File      // nil: there is no terminal
 	first   bool          // the command has the terminal first, not only when it wants it
 	stops   []os.Signal   // that a terminal sends
@@ -158,6 +159,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			case word == "exit":
 				go func() { _ = cmd.Wait() }() // so that no zombie is left while -min-hold lasts
 				h.foreground(h.group, unix.Getpgrp())
+				h.awaitLoss(ctx)
 				return n, nil
 			}
 		}
@@ -183,8 +185,20 @@ func (h *holding) sendUntil() {
 	if !held {
 		left = 0
 	}
-	h.kill = now + left - min(h.window/4, time.Second)
-	h.send("until %d %d", int64(now+left-h.window), int64(h.kill))
+	h.stop, h.kill = now+left-h.window, now+left-min(h.window/4, time.Second)
+	h.send("until %d %d", int64(h.stop), int64(h.kill))
+}
+
+// awaitLoss waits until ctx ends if the supervisor may have stopped the command before the Session noticed that its
+// time is over, for example because this process was stopped. Otherwise the command would seem to have ended by itself.
+func (h *holding) awaitLoss(ctx context.Context) {
+	if boottime() < h.stop {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second): // it was renewed meanwhile
+	}
 }
 
 func (h *holding) catch() {
