@@ -67,7 +67,7 @@ const defaultSilenceWarning = 15 * time.Second
 // [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
 // once. It need not be closed, and never closes its client.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails with an [engine.FullError] if etcd could not renew another lease in time.
+// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails with an [engine.FullError] if etcd is too slow to renew one more lease.
 type Store struct{ observed *engine.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if

@@ -53,7 +53,7 @@ const mostRequests = 64
 // safe for use by several goroutines at once. It has no Close method, and never closes its client.
 //
 // A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire
-// fails with an [engine.FullError] if the API server could not renew another lease in time.
+// fails with an [engine.FullError] if the API server is too slow to renew one more lease.
 type Store struct{ observed *engine.Store }
 
 // New returns a Store for the leases of a namespace, and sends no request. It returns a

@@ -123,6 +123,6 @@
 // its renewal for too long. If the number of connections is limited, a Store sends renewals, releases and
 // notifications first, and reserves a quarter of the connections for them: one of two or three, and none of
 // one. While these are busy, renewals wait and are then sent together in one statement, first those of the
-// leases that would end first. If the server could not renew another lease in time, the Store refuses to
+// leases that would end first. If the server is too slow to renew one more lease, the Store refuses to
 // acquire it, with an [engine.FullError]. [NewSQL] says how to set the limit with each driver.
 package pglease

@@ -107,9 +107,9 @@
 //
 // Requests that are made at the same time share pipelines, over at most 8 connections to a server. A request
 // whose context ends before it is sent is never sent. Renewals and releases go before all other requests, and
-// among the renewals that wait, those of the leases that end first. If the server could not renew another lease
-// in time, the Store refuses to acquire it, with an [engine.FullError] that says how many renewals are needed
-// and how many the server does: see [engine.Gate].
+// among the renewals that wait, those of the leases that end first. If the server is too slow to renew one more
+// lease, the Store refuses to acquire it, with an [engine.FullError] that says how many renewals are needed and
+// how many the server does: see [engine.Gate].
 //
 // A Store opens connections of its own, with the options of the client that was passed to [New], except that
 // they respect contexts and never send a command twice. By default, go-redis sends a command again if a
