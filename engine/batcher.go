@@ -12,8 +12,8 @@ import (
 // together; the comments of its fields and methods speak of renewals.
 //
 // As long as fewer requests are under way than the field Few says, each renewal is a request of its own. Otherwise renewals
-// wait until the Gate lets the next request through. Only then the Batcher decides which renewals are in that
-// request: the most urgent ones first, and none that could no longer be answered in time.
+// wait until the Gate lets the next request through. The Batcher decides only at that moment which renewals are sent in
+// this request: the most urgent ones first, and none that could no longer be answered in time.
 //
 // The exported fields must be set before the first call. A Batcher is safe for use by several goroutines at
 // once.

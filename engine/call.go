@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. It is for client libraries
-// that do not return when their context ends, because the methods of a [lease.Store] must.
+// Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. Use it if a client library
+// may not return when its context ends, because the methods of a [lease.Store] must do so.
 //
 // f runs on a goroutine of its own, which ends when f returns. If that is after Call has returned, its result is lost. f
 // must not write to variables that the caller of Call reads afterwards. A store whose Close must wait for such calls, or that must

@@ -20,10 +20,10 @@ var ErrTooLate = errors.New("too late to be answered in time")
 //
 //   - It limits how many requests are under way, and lowers the limit while the server is silent.
 //   - Urgent requests overtake all others, and a quarter of the limit is reserved for them. An eighth is
-//     reserved for the others, as long as each lease that is held is renewed before half of its time is over.
-//     So a list is answered even while the server is a little too slow for all renewals.
+//     reserved for requests that are not urgent, as long as each lease that is held is renewed before half of
+//     its time is over. So a list is answered even while the server is a little too slow for all renewals.
 //   - A request that could not be answered before its deadline is not sent.
-//   - A further lease is refused while the server can only just renew those that the store holds.
+//   - An acquire is refused while the server is too slow to renew one more lease.
 //
 // All requests of the store must pass through the Gate. A Gate is safe for use by several goroutines at once. A
 // nil *Gate lets all requests through.
@@ -35,8 +35,8 @@ type Gate struct {
 	behind int // batchers in which more urgent requests wait than fit into one
 }
 
-// NewGate returns a Gate that lets at most the given number of requests be under way at a time. It panics if
-// this number is not positive.
+// NewGate returns a Gate that allows at most the given number of requests to be under way at a time. It
+// panics if this number is not positive.
 func NewGate(most int) *Gate {
 	if most <= 0 {
 		panic("engine: NewGate: the number of requests must be positive")
@@ -234,8 +234,9 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 	return g.room.admit(time.Now(), name, d)
 }
 
-// Note tells the Gate what the store has written under a name: the record of a lease that the store now holds,
-// or one that ends the lease. If another client has replaced the record, pass the zero Record.
+// Note tells the Gate what the store has written under a name: either the record of a lease that the store now
+// holds, or a record after which the store does not hold the lease any more. If another client has replaced
+// the record, pass the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
 	if g == nil {
 		return

@@ -13,7 +13,7 @@ import (
 //
 // f must send the request, and return when it is no longer under way. The server has answered if f returns nil or an
 // error with a [lease.Code], such as [lease.ErrConflict] or [lease.ErrCorrupt]. After any other error, for example
-// one that says that the server is overloaded, it gets fewer requests.
+// one that says that the server is overloaded, the Gate sends fewer requests.
 func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	if g == nil {
 		return f()

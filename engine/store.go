@@ -24,7 +24,8 @@ type Backend interface {
 	// may store that entry.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is like Load, but is called before an acquire, so it may write whatever saves the acquire a request.
+	// Open is like Load, but it is called before an acquire. So it may already write something if the acquire
+	// then needs fewer requests.
 	Open(ctx context.Context, name string) (Entry, error)
 
 	// Swap replaces the entry of the given name with next if its version is old, and returns the committed
@@ -70,7 +71,8 @@ type Options struct {
 	Clock lease.Clock
 }
 
-// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and also that of a session.Session.
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and of the option of the same name
+// of a session.Session.
 const DefaultMaxClockDrift = 0.001
 
 // DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
