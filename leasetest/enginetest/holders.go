@@ -19,15 +19,15 @@ type HolderOptions struct {
 	bug bug // planted in the holders, to check that the test finds it
 }
 
-// TestHolders tests that a lease keeps processes apart while they and the target fail. It starts a process for
-// each endpoint of the target. Each process is a copy of the test binary, and competes for the lease in [Main];
-// the one that holds the lease updates a counter, which is protected by a guard. Meanwhile, TestHolders pauses,
-// kills and replaces processes, and calls Harm of the target. It fails if one of two promises is broken, which
-// it detects without a clock and without the code under test:
+// TestHolders tests that no two processes hold a lease at the same time, although the processes and the target
+// fail. It starts a process for each endpoint of the target. Each process is a copy of the test binary, and
+// competes for the lease in [Main]; the one that holds the lease updates a counter, which is protected by a
+// guard. Meanwhile, TestHolders pauses, kills and replaces processes, and calls Harm of the target. It fails in
+// two cases, which it detects without a clock and without the code under test:
 //
-//   - CheckAlive returns true in two processes at the same time. To find this, each holder asks the counter
-//     for the newest token that it has seen, and then calls CheckAlive, which must return false if that token
-//     is newer than the holder's.
+//   - CheckAlive returns true in two processes at the same time. To find this, each holder reads from the
+//     counter the newest token that the counter has seen, and then calls CheckAlive, which must return false
+//     if that token is newer than the holder's own.
 //   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is lost,
 //     or two holders have the same token.
 //

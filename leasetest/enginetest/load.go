@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Load tests that one process can hold many leases at a time.
+// A Load is a test of how many leases one process can hold at a time.
 type Load struct {
 	Leases   int           // number of leases; must be positive
 	Hold     time.Duration // how long the leases are held

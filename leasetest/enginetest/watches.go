@@ -50,9 +50,9 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// DeletionIsSeen checks that a holder learns that somebody has deleted its record: at once if it watches
-// the record, and otherwise at its next renewal. The function remove deletes the record of the named
-// lease.
+// DeletionIsSeen checks that a holder learns of the loss when somebody has deleted its record: at once
+// if it watches the record, and otherwise at its next renewal. The function remove deletes the record of
+// the named lease.
 func DeletionIsSeen(t *testing.T, s interface {
 	Store
 	lease.Watcher
