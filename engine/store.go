@@ -228,7 +228,8 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
 // report the lease as expired. Once the Store remembers [Options.Names] names, it starts no countdown for
 // further ones, because a list must not make it forget another name. Without a countdown, every list
-// reports the same remaining time for the lease, even if the lease has ended.
+// reports the same remaining time for the lease, even if the lease has ended. To find out which leases are
+// still renewed, list twice, and wait in between for as long as the longest lease lasts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later

@@ -44,7 +44,7 @@
 //     its countdown has only just begun. A scheduled job should call session.TryRun, or
 //     session.AcquireWait with a context that lasts longer than the lease.
 //   - etcdctl can show a lease as leased long after it has ended, because nothing is written then.
-//     [Store.List] can report such a lease as expired, but not in the first list of a Store.
+//     Store.List can report such a lease as expired, but not in the first list of a Store.
 //   - Two processes can disagree about whether a lease has just ended. But writes of a key happen one
 //     after the other, and no write takes a lease away while its holder still relies on it.
 //

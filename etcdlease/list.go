@@ -11,20 +11,6 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. The reads are linearizable,
-// and each request reads a few hundred keys. See [lease.Lister].
-//
-// A Store counts the remaining time of a lease from its first read of the current version of the key.
-// The time that List reports can therefore be more than the true one, but never less, and the lease of a
-// crashed holder is shown as Leased until the whole duration has passed since that read. To see which
-// leases are still renewed, call List twice, and wait in between for as long as the longest lease lasts.
-//
-// Once the Store remembers [Options.Names] names, it does not count down for further leases that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return s.observed.List(ctx, prefix)
-}
-
 // pageSize is the number of keys that List reads in one request to etcd.
 const pageSize = 500
 

@@ -2,7 +2,6 @@ package etcdlease
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ type Options struct {
 
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
 	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
-	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
+	// of the lease again when it next reads the key. Store.List reports a lease as expired only if the
 	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
 	// Names above the number of leases that you list. Default: 65,536.
 	Names int
@@ -63,12 +62,19 @@ const mostRequests = 64
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd. It is a [lease.Store], although etcd has no clock, and also a
-// [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several goroutines at
-// once. It need not be closed, and never closes its client.
+// A Store keeps leases in etcd, although etcd has no clock. It is safe for use by several goroutines at once. It need not
+// be closed, and never closes its client. Besides the methods that its engine.Store documents:
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails with an [engine.FullError] if etcd is too slow to renew one more lease.
-type Store struct{ observed *engine.Store }
+//   - Load is a linearizable read, and creates the key of a name that has none.
+//   - Swap returns the current Snapshot with a [lease.ErrConflict]. It is zero if the key was deleted.
+//   - Watch returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a
+//     member of the cluster does for its clients when it is cut off from the majority. All watches of a client share one
+//     stream.
+//   - List is sorted by name, and each of its requests reads a few hundred keys.
+//
+// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails
+// with an [engine.FullError] if etcd is too slow to renew one more lease.
+type Store struct{ *engine.Store }
 
 // New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
 // client is nil or an option is out of range.
@@ -104,31 +110,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which computes each new record from the one that the Store has seen last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority],
-// which calls [Store.Load] before every [Store.Swap]. It never refuses a request because of an outdated
-// record.
-func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
-
-// Limits returns the limits that the Store was made with.
-func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
-
-// Load returns the record of the named lease, with a linearizable read, and its remaining time: see
-// Time in the package documentation. If the key does not exist, Load creates it.
-func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.observed.Load(ctx, name)
-}
-
-// Swap replaces the record only if its version is still old.Version. It stores the remaining time of
-// the new record as a duration. If the version has changed, it returns [lease.ErrConflict] and the
-// current Snapshot, which is zero if the key was deleted.
-func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return s.observed.Swap(ctx, name, old, next)
-}
-
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. It returns an
-// error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a member of
-// the cluster does for its clients when it is cut off from the majority. All watches of a client share one
-// stream.
-func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return s.observed.Watch(ctx, name)
-}
+// Authority returns an authority over the Store, which computes each new record from the one that the Store has seen
+// last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority], which loads the record before
+// every swap. It never refuses a request because of an outdated record.
+func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

@@ -72,7 +72,7 @@
 //     that died, because each new process starts to count from zero. A scheduled job should call
 //     session.TryRun or session.AcquireWait.
 //   - kubectl can show a holder long after its lease has expired, because nothing is written then.
-//     [Store.List] reports such a lease as expired once the Store has seen it for its whole duration.
+//     Store.List reports such a lease as expired once the Store has seen it for its whole duration.
 //   - If another program changes the object, for example by adding a label, the object gets a new version,
 //     for which contenders count the duration from the beginning. A change can delay a takeover by one
 //     duration.

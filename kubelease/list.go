@@ -9,24 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 )
-
-// List returns the leases whose names begin with prefix, including those of other programs. It reads
-// all objects of the namespace, 500 at a time.
-//
-// A Store counts down the remaining time of a lease from when it first sees the current version. If
-// that was written long before, the lease has less time left than List reports, but never more. A lease
-// whose holder is dead is reported as leased until the countdown reaches zero, and then as expired. To
-// find out which leases are still renewed, call List twice, and wait in between for the longest
-// duration of the listed leases.
-//
-// Once the Store remembers [Options.Names] names, it does not count down for further leases that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return s.observed.List(ctx, prefix)
-}
 
 // pageSize is the number of objects that List reads in one request.
 const pageSize = 500

@@ -38,7 +38,7 @@ type Options struct {
 
 	// Names is the maximum number of names that the Store remembers, about 2 kB each, besides those that
 	// are watched. If the Store no longer remembers a name, it starts to count down the whole duration of
-	// the lease again when it next reads the object. [Store.List] reports a lease as expired only if the
+	// the lease again when it next reads the object. Store.List reports a lease as expired only if the
 	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
 	// Names above the number of leases that you list. Default: 65,536.
 	Names int
@@ -48,13 +48,19 @@ type Options struct {
 // begun. It is below the 100 streams that an API server allows on one connection of HTTP/2.
 const mostRequests = 64
 
-// A Store keeps leases in the Lease objects of one namespace. It implements [lease.Store],
-// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of Kubernetes. It is
-// safe for use by several goroutines at once. It has no Close method, and never closes its client.
+// A Store keeps leases in the Lease objects of one namespace. It does not use a clock of Kubernetes. It is safe for use
+// by several goroutines at once. It has no Close method, and never closes its client. Besides the methods that its
+// engine.Store documents:
+//
+//   - Load reads the object from etcd and not from a cache, and creates the object of a name that has none.
+//   - Watch signals changes of the object, except renewals. It takes one read and one request that stays open. If the API
+//     server does not confirm the watch within 5 s, Watch returns an error. If the connection breaks, the watch is lost.
+//     The API server also ends each watch after some time.
+//   - List includes the leases of other programs. It reads all objects of the namespace, 500 at a time.
 //
 // A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire
 // fails with an [engine.FullError] if the API server is too slow to renew one more lease.
-type Store struct{ observed *engine.Store }
+type Store struct{ *engine.Store }
 
 // New returns a Store for the leases of a namespace, and sends no request. It returns a
 // [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace, or
@@ -91,16 +97,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Authority returns an authority over the Store, which needs fewer exchanges with the API server than
 // lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
 // Load. Before it refuses a request, it reads the record again.
-func (s *Store) Authority() lease.Authority { return authority{s.observed.Authority()} }
-
-// Limits returns the Limits from the Options of the Store.
-func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
-
-// Load returns the record of the named lease, with its remaining time: see Time in the package documentation.
-// It reads the object from etcd and not from a cache. If the object does not exist, Load creates it.
-func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.observed.Load(ctx, name)
-}
+func (s *Store) Authority() lease.Authority { return authority{s.Store.Authority()} }
 
 // Swap replaces the record only if its version is still old.Version. It stores the remaining time of
 // the new record as a duration. If another program holds the lease, Swap returns [lease.ErrForeign].
@@ -109,13 +106,5 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
-	return s.observed.Swap(ctx, name, old, next)
-}
-
-// Watch returns a channel that signals changes of the object, except renewals, as [lease.Watcher]
-// describes. It takes one read and one request that stays open. If the API server does not confirm the
-// watch within 5 s, Watch returns an error. If the connection breaks, the watch is lost. The API server
-// also ends each watch after some time.
-func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return s.observed.Watch(ctx, name)
+	return s.Store.Swap(ctx, name, old, next)
 }

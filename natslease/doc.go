@@ -99,7 +99,7 @@
 //     session.TryRun, or session.AcquireWait with a context that lasts longer than the Duration of the
 //     lease.
 //   - The nats command can print a lease as leased long after it has expired, because nothing is written
-//     then. [Store.List] reports such a lease as expired once the Store has seen it for its whole
+//     then. Store.List reports such a lease as expired once the Store has seen it for its whole
 //     duration.
 //
 // # Watches

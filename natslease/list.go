@@ -14,22 +14,6 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List returns the leases whose names begin with prefix, sorted by name. It first requests the names
-// from NATS, and then reads the leases, several at the same time. It confirms each read as Load does, so each lease
-// takes two round trips to NATS.
-//
-// A Store counts down the remaining time of a lease from when it first sees the current version. If
-// that was written long before, the lease has less time left than List reports, but never more. A lease
-// whose holder is dead is reported as leased until the countdown reaches zero, and then as expired. To
-// find out which leases are still renewed, call List twice, and wait in between for the longest
-// duration of the listed leases.
-//
-// Once the Store remembers [Options.Names] names, it does not count down for further leases that it
-// sees only in lists. Every list then shows such a lease as leased, even if its holder is dead.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return s.observed.List(ctx, prefix)
-}
-
 // atOnce is the maximum number of leases that List reads at the same time, if the gate lets as many pass.
 const atOnce = 64
 

@@ -35,7 +35,7 @@ type Options struct {
 
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
 	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
-	// of the lease again when it next reads the key. [Store.List] reports a lease as expired only if the
+	// of the lease again when it next reads the key. Store.List reports a lease as expired only if the
 	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
 	// Names above the number of leases that you list. Default: 65,536.
 	Names int
@@ -45,10 +45,17 @@ type Options struct {
 	Floor lease.Token
 }
 
-// A Store keeps leases in a key-value bucket of NATS JetStream. It implements [lease.Store],
-// [lease.Watcher], [lease.Lister] and [lease.Limiter]. It does not use a clock of NATS. It is safe for
-// use by several goroutines at once. It has no Close method, and never closes its NATS client.
-type Store struct{ observed *engine.Store }
+// A Store keeps leases in a key-value bucket of NATS JetStream. It does not use a clock of NATS. It is safe for use by
+// several goroutines at once. It has no Close method, and never closes its NATS client. Besides the methods that its
+// engine.Store documents:
+//
+//   - Load creates the key of a name that has none: see Reads in the package documentation.
+//   - Swap returns a zero Snapshot with a [lease.ErrConflict].
+//   - Watch returns an error if NATS does not confirm its consumer within 5 s. The channel is closed within 5 s if the
+//     server of the consumer fails: see Watches in the package documentation.
+//   - List is sorted by name. It first requests the names, and then reads the leases, several at the same time. It
+//     confirms each read as Load does, so each lease takes two round trips.
+type Store struct{ *engine.Store }
 
 // validBucket matches the names that NATS allows for a bucket.
 var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
@@ -120,26 +127,4 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Authority returns an authority over the Store, which needs fewer round trips to NATS than
 // lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
 // Load. Before it refuses a request, it reads the record again.
-func (s *Store) Authority() lease.Authority { return s.observed.Authority() }
-
-// Limits returns the Limits from the Options of the Store.
-func (s *Store) Limits() lease.Limits { return s.observed.Limits() }
-
-// Load returns the record of the named lease, with its remaining time: see Reads and Time in the
-// package documentation. If the key does not exist, Load creates it.
-func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	return s.observed.Load(ctx, name)
-}
-
-// Swap replaces the record only if its version is still old.Version. It stores the remaining time of
-// the new record as a duration. With [lease.ErrConflict], it returns a zero Snapshot.
-func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	return s.observed.Swap(ctx, name, old, next)
-}
-
-// Watch returns a channel that signals changes of the key, as [lease.Watcher] describes. If NATS does
-// not confirm its consumer within 5 s, it returns an error. The channel is closed within 5 s if the
-// server of the consumer fails; see Watches in the package documentation.
-func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return s.observed.Watch(ctx, name)
-}
+func (s *Store) Authority() lease.Authority { return s.Store.Authority() }
