@@ -36,8 +36,8 @@ const (
 	fewestAtATime = 32
 )
 
-// bench is lease bench: without -leases it measures requests, and with -leases it holds so many leases for a while. It
-// releases them all. A signal ends it once its leases are released, and a second signal at once.
+// bench is lease bench: without -leases it measures requests, and with -leases it holds that number of leases for a
+// while. It releases them all. A signal ends it once its leases are released, and a second signal at once.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case c.rest != nil:

@@ -84,8 +84,8 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse answers a request that was refused because of the error err. The body of the answer is the text of
-// err, unless the status is 500. The status is
+// Refuse writes the answer to a request that was rejected because of the error err. The body of the answer
+// is the text of err, unless the status is 500. The status is
 //
 //   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not 409
 //     Conflict, which invites the client to resolve the conflict and try again: a holder that has lost its

@@ -16,7 +16,8 @@ import (
 const pageSize = 500
 
 // List reads the objects in pages. All pages are from the snapshot that the API server takes for the first.
-// If the API server drops that before List has read all pages, List reads the rest from a newer snapshot.
+// If the API server drops this snapshot before List has read all pages, List reads the rest from a newer
+// one.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		o := metav1.ListOptions{Limit: pageSize}

@@ -108,8 +108,8 @@ type attempt struct {
 }
 
 // take acquires the leases from the i-th on. Each is acquired while the one before is held. Each term
-// ends the contexts of the terms within. At its end, it begins the release of its lease and does not
-// wait for it.
+// ends the contexts of the terms within. At its end, it begins to release its lease, and does not
+// wait for the answer.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })

@@ -27,7 +27,8 @@ func networkFileSystem(dir string) (string, error) {
 	return networkTypes[uint32(s.Type)], nil
 }
 
-// identify returns an identity that a copy of the file does not have, and the number of hard links.
+// identify returns an identity that distinguishes the file from a copy of it, and the number of its
+// hard links.
 func identify(path string) (identity string, links uint32, err error) {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME|unix.STATX_NLINK, &s); err != nil {
