@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
@@ -20,13 +18,11 @@ import (
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
 	"github.com/fencedlease/lease/internal/check/pgserver"
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/pglease"
 )
-
-// patience is how long a server may take until it answers.
-const patience = 30 * time.Second
 
 // All starts a server of each kind but MySQL and S3 on free ports of the loopback interface, returns the URLs of their stores
 // for package open, with the URL of a file, and sets the environment variables that the URLs need. The
@@ -55,15 +51,6 @@ func (s *set) stop() {
 	}
 }
 
-// start starts a server, which stop kills.
-func (s *set) start(cmd *exec.Cmd) error {
-	p, err := enginetest.StartCommand(cmd)
-	if err == nil {
-		s.stops = append(s.stops, p.Kill)
-	}
-	return err
-}
-
 func (s *set) folder(name string) (string, error) {
 	dir := filepath.Join(s.dir, name)
 	return dir, os.Mkdir(dir, 0o700)
@@ -78,24 +65,6 @@ func (s *set) build(folder, pkg string) (string, error) {
 		return "", fmt.Errorf("%s: %v\n%s", pkg, err, out)
 	}
 	return file, nil
-}
-
-func eventually(ctx context.Context, what string, f func() error) error {
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if err := f(); err == nil || time.Since(began) > patience || ctx.Err() != nil {
-			if err != nil {
-				err = fmt.Errorf("%s does not answer: %w", what, err)
-			}
-			return err
-		}
-	}
-}
-
-func freePort() (address, port string, err error) {
-	if address, err = enginetest.FreeAddress(); err == nil {
-		_, port, err = net.SplitHostPort(address)
-	}
-	return address, port, err
 }
 
 // kubernetes starts an API server and its etcd, which is also the etcd of etcd://.
@@ -131,35 +100,15 @@ func (s *set) redis() error {
 
 // Redis starts a server, and returns its URL, its process and a function that kills it.
 func Redis(dir string) (url string, p *os.Process, stop func(), err error) {
-	address, port, err := freePort()
+	s, err := redisserver.New(dir)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
-	server, err := enginetest.StartCommand(cmd)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	stop = server.Kill
-	err = eventually(context.Background(), "Redis", func() error {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			c.Close()
-		}
-		return err
-	})
-	if err != nil {
-		stop()
-		return "", nil, nil, err
-	}
-	return "redis://" + address, cmd.Process, stop, nil
+	p, err = os.FindProcess(s.Pid())
+	return "redis://" + s.Addr(), p, s.Kill, err
 }
 
 func (s *set) nats() error {
-	address, port, err := freePort()
-	if err != nil {
-		return err
-	}
 	program, err := s.build("internal/check/engines", "github.com/nats-io/nats-server/v2")
 	if err != nil {
 		return err
@@ -168,22 +117,26 @@ func (s *set) nats() error {
 	if err != nil {
 		return err
 	}
-	if err := s.start(exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir)); err != nil {
+	p, err := enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
+		return exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir)
+	}, makeBucket)
+	if err == nil {
+		s.stops, s.urls = append(s.stops, func() { p.Kill() }), append(s.urls, "nats://"+p.Addr()+"/commands")
+	}
+	return err
+}
+
+func makeBucket(ctx context.Context, p *enginetest.Program) error {
+	nc, err := nats.Connect("nats://" + p.Addr())
+	if err != nil {
 		return err
 	}
-	s.urls = append(s.urls, "nats://"+address+"/commands")
-	return eventually(s.ctx, "NATS", func() error {
-		nc, err := nats.Connect("nats://" + address)
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err == nil {
-			_, err = js.CreateKeyValue(s.ctx, natslease.BucketConfig("commands", 1))
-		}
-		return err
-	})
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.CreateKeyValue(ctx, natslease.BucketConfig("commands", 1))
+	}
+	return err
 }
 
 // Postgres starts a server with the tables of pglease, and returns its URL and a function that kills it.
@@ -228,10 +181,11 @@ func (s *set) blobs() error {
 	if err != nil {
 		return err
 	}
-	if err := s.start(cmd); err != nil {
+	p, err := enginetest.StartCommand(cmd)
+	if err != nil {
 		return err
 	}
-	s.urls = append(s.urls, "azblob://box")
+	s.stops, s.urls = append(s.stops, p.Kill), append(s.urls, "azblob://box")
 	for in := bufio.NewScanner(out); in.Scan(); {
 		if _, rest, found := strings.Cut(in.Text(), "DefaultEndpointsProtocol="); found {
 			return os.Setenv("AZURE_STORAGE_CONNECTION_STRING", "DefaultEndpointsProtocol="+rest)
