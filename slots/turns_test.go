@@ -7,14 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasefault"
-	"github.com/fencedlease/lease/session"
 )
 
 // polling is an authority without watches.
@@ -81,61 +78,29 @@ func turns(t *testing.T, seed uint64, watches bool, work time.Duration) {
 	}
 }
 
-// A preferred leader that crashes soon after each start does not stop the one that works. One that stays up
-// has its turn when PriorityAfter is over.
-func TestPreferredLeaderCrashes(t *testing.T) {
-	for _, c := range []struct {
-		up      time.Duration
-		nobody  time.Duration // the longest time in all in which nobody leads
-		leads   int           // how often the preferred one leads
-		crashes int
-	}{
-		{up: 10 * time.Second, nobody: 0, leads: 0, crashes: 20},
-		{up: 100 * time.Second, nobody: 0, leads: 0, crashes: 20},
-		{up: 10 * time.Minute, nobody: 20 * 40 * time.Second, leads: 20, crashes: 20},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			low := h.slots(h.store.Authority(), "low", 1, 0)
-			all.Go(func() {
-				for ctx.Err() == nil {
-					_ = low.Run(ctx, h.work("low", time.Hour))
-				}
-			})
-			time.Sleep(time.Minute)
-			nobody := 0
-			watch := func(d time.Duration) {
-				for range d / time.Second {
-					time.Sleep(time.Second)
-					if h.working() == "" {
-						nobody++
-					}
-				}
-			}
-			for range c.crashes {
-				var crashed atomic.Bool
-				a := leasefault.Script(h.store.Authority(), leasefault.Always(lease.Action(0), leasefault.If(crashed.Load, leasefault.LoseRequest)))
-				high, err := New(a, "x/", 1, &Options{Priority: 10, Session: &session.Options{Owner: "high", Logger: low.o.Session.Logger}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				up, crash := context.WithCancel(ctx)
-				all.Go(func() { _ = high.Run(up, h.work("high", time.Hour)) })
-				watch(c.up)
-				crashed.Store(true)
-				crash()
-				watch(10 * time.Second)
+// A preferred leader that stops or crashes within PriorityAfter of New does not stop the one that works. One that
+// stays up has its turn when PriorityAfter is over, however late it has called Run.
+func TestPriorityAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		low, high := h.slots(h.store.Authority(), "low", 1, 0), h.slots(h.store.Authority(), "high", 1, 10)
+		high.o.PriorityAfter = 2 * time.Minute
+		stopped := make(chan error, 1)
+		go func() { stopped <- low.Run(t.Context(), h.work("low", time.Hour)) }()
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if err := high.Run(ctx, h.work("high", time.Hour)); !errors.Is(err, context.DeadlineExceeded) || len(stopped) > 0 {
+				t.Errorf("after %v, the preferred one returns %v", time.Since(high.began), err)
 			}
 			cancel()
-			all.Wait()
-			t.Logf("up for %v: nobody leads for %ds of %v; the preferred one leads %d times", c.up, nobody, time.Duration(c.crashes)*(c.up+10*time.Second), h.grants["high"])
-			if time.Duration(nobody)*time.Second > c.nobody || h.grants["high"] != c.leads {
-				t.Errorf("up for %v: nobody leads for %ds, the preferred one leads %d times", c.up, nobody, h.grants["high"])
-			}
-		})
-	}
+		}
+		if err := high.Run(t.Context(), h.work("high", 0)); err != nil || time.Since(high.began) > high.o.PriorityAfter+high.o.Grace+2*high.o.Interval {
+			t.Errorf("the preferred one had its turn after %v: %v", time.Since(high.began), err)
+		}
+		if err := <-stopped; !errors.Is(err, lease.ErrBroken) {
+			t.Errorf("the other one returns %v", err)
+		}
+	})
 }
 
 // Processes of equal priorities do not stop each other, and one with a lower priority does not stop one with a
