@@ -20,6 +20,7 @@ var plantedBugs = [][4]string{
 	{"a waiter that has crashed blocks the queue", "machine.go", "return int(longest / (patience * m.o.Interval))", "return int(longest / (patience * m.o.Interval) / 1000)"},
 	{"a short job of another looks like a free slot", "machine.go", "		clear(m.freeSince)\n", ""},
 	{"the Priority counts at once", "machine.go", "return min(m.o.Priority, 0)", "return m.o.Priority"},
+	{"the Priority counts from the call of Run", "slots.go", "began: s.began, me:", "began: s.o.Session.Clock.Now(), me:"},
 	{"each poll draws a new ticket", "machine.go", "if !m.queued {", "if true {"},
 	{"SetN breaks what another process knows of", "list.go", "n = max(n, m)", "n = max(n, min(m, 0))"},
 	{"the first number of a process counts", "list.go", "			m = later\n", "			m = max(m, later)\n"},
