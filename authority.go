@@ -211,8 +211,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 	}
 }
 
-// An unsentError is the error of a Load. The request has changed nothing, because each Swap before was certainly not
-// applied.
+// An unsentError is the error of a Load. The request has changed nothing, because the writes that were tried before
+// it were certainly not carried out.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() []error { return []error{e.error, ErrUnsent} }

@@ -8,7 +8,7 @@ import (
 )
 
 // NewTransport returns a transport for the ClientOptions of a container client. If a server gives no
-// answer, or answers with a status from 500, the transport closes the idle connections of c before the next
+// answer, or answers with a status of 500 or above, the transport closes the idle connections of c before the next
 // request. So the next request goes over a new connection, to the server to which the address of the
 // account then leads. Without this transport, it could go to the same server again. Several goroutines may
 // use the transport at once.

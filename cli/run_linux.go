@@ -25,7 +25,7 @@ import (
 // supervisor, its child, starts the command and kills it in time. It is a process of its own because the
 // holder can be stopped or killed while the command runs on. Through a pipe, the holder tells the
 // supervisor when to kill the command, and the pipe ends when the holder is dead. The supervisor can be
-// stopped as well, so at the same time the holder kills the supervisor and the command.
+// stopped as well, so the holder kills both the supervisor and the command when the time is over.
 //
 // The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
 // "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".

@@ -7,7 +7,7 @@
 // [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority, which
 // carries out every kind of request, such as a break with a grace period, an infinite lease, or a takeover
 // of a lease of the same owner. Each request starts from the last record that the Store has seen, so a
-// renewal takes one exchange with etcd. With an authority from [lease.NewAuthority], a renewal takes two.
+// renewal takes one exchange with etcd. With an authority from [lease.NewAuthority], it takes two exchanges.
 // Use one Store for the whole life of a client, because a new Store must first read each lease again.
 //
 // [ClientConfig] sets the keepalive and the back-off that a client needs to hold leases. With the defaults

@@ -564,7 +564,7 @@ var authorityListRules = []rule{
 }
 
 // endListsByContext ends the context of a list of many leases before the first entry or after it. The
-// list must show all leases, or end with an error that names no lease.
+// list must show all leases, or end with an error that is not about a single lease.
 func (p *tester) endListsByContext(listed any, many int) {
 	p.Helper()
 	for _, after := range []int{0, 1} {

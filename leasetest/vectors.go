@@ -133,7 +133,7 @@ func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%t
 
 // vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables: a
 // record, a request and the expected answer. If forStep is true, the rules pass the record to a function
-// like lease.Step. Otherwise they test an authority, and first send requests that produce the record.
+// like lease.Step. Otherwise they test an authority, in which they first produce the record by requests.
 func vectorRules(forStep bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {

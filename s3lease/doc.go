@@ -16,7 +16,7 @@
 //   - It is refused: 412, 409 (another write of the object is under way) or 404 (the object was deleted). The
 //     Store then reads the object. If a proxy has repeated the request, the object is the one that it has written,
 //     or names it among the last eight that were written before, and the write was granted after all.
-//   - Its outcome is unknown: no answer in time, a broken connection, or a status from 500. That includes 503
+//   - Its outcome is unknown: no answer in time, a broken connection, or a status of 500 or above. That includes 503
 //     (Slow Down), because the documents of S3 do not say that such a request was not carried out.
 //
 // The Store turns off the retries of the SDK: a retry after a lost answer would be refused, although the first

@@ -125,7 +125,7 @@ func decode(data []byte) (o object, err error) {
 
 // put writes an object if the current one has the ETag old, or if there is none and old is empty. It returns
 // [lease.ErrConflict] if the service has refused the condition. Any other error leaves open what happened: a
-// service that is busy or failing, with a status from 500, may have written the object.
+// service that is busy or failing, with a status of 500 or above, may have written the object.
 func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 const defaultTimeout = 10 * time.Second
 
 // leaving returns a client like c that does not stay connected to a server that fails. If a server gives no
-// answer, or answers with a status from 500, the client closes its idle connections before the next request,
+// answer, or answers with a status of 500 or above, the client closes its idle connections before the next request,
 // which then goes over a new connection to the server to which the address of the service now leads. It keeps a
 // connection for each request that a Store sends at a time. A client of the user stays as it is.
 func leaving(c aws.HTTPClient) aws.HTTPClient {

@@ -60,8 +60,8 @@ func (a *actions) perform() {
 	callAll(a.hooks)
 }
 
-// performHere is perform for a goroutine that may wait for the answer to a request. If there is just one to
-// send, and the Clock cannot block, that is done on this goroutine.
+// performHere does what perform does, but on a goroutine that may wait for the answer to a request. If there is just
+// one to send, and the Clock cannot block, that is done on this goroutine.
 func (a *actions) performHere() {
 	if len(a.sends) != 1 || len(a.hooks)+len(a.answers) > 0 || !a.sends[0].s.onSystemClock() {
 		a.perform()

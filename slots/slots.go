@@ -161,7 +161,7 @@ func (s *Slots) breakExcess(ctx context.Context) (err error) {
 			break
 		}
 	}
-	// While another process knows of more slots, it may still lower its number, or be told of n.
+	// As long as another process has been told of more than n slots, that process may still be told of n.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
 		s.excess.Store(false)
 	}
