@@ -100,3 +100,30 @@ func TestRenewalsWaitWhileAServerIsPaused(t *testing.T) {
 		closing.Wait()
 	})
 }
+
+// Close waits for a renewal that waits to be sent, but not much longer than for one that was sent.
+func TestCloseWhileARenewalWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &gated{g: NewGate(1), server: &model{each: time.Millisecond}, records: map[string]lease.Record{}}
+		s, err := session.New(a, "x", &session.Options{Duration: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		blocking, err := a.g.Enter(t.Context(), Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Minute) // the renewal is due
+		began := time.Now()
+		if err := s.Close(t.Context()); !errors.Is(err, lease.ErrUnsent) {
+			t.Errorf("a release that was not sent: %v", err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("Close took %v, and the RequestTimeout is 5s", took)
+		}
+		blocking.Leave(false)
+	})
+}

@@ -55,8 +55,8 @@ type Options struct {
 	// RequestTimeout is the time limit of one request to the authority. If it ends a request, the error
 	// says so, and does not match context.DeadlineExceeded, so that it can be told from the deadline of
 	// the caller's own context. While the server of a store is too busy, a renewal waits in the process
-	// before it is sent: on the System clock this time does not count, unless the StopWindow is so near
-	// that the answer would come too late. Default: Duration/6, but at most 5 s.
+	// before it is sent: on the System clock this time does not count, up to three times the RequestTimeout,
+	// unless the StopWindow is so near that the answer would come too late. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.

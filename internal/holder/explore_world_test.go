@@ -566,6 +566,9 @@ func (w *world) send(who int, r Request, out Effects) {
 		p.inc = h.inc.number
 		if o := &w.cfg.options[who]; h.m.term.belief != nil && !h.inc.until.IsZero() {
 			p.patience = h.inc.until.Add(-o.Window() - o.RequestTimeout)
+			if latest := r.Sent.Add(3 * o.RequestTimeout); latest.Before(p.patience) {
+				p.patience = latest
+			}
 			if !h.m.Patience().Equal(p.patience) {
 				w.fail("patience", "a renewal may wait until %s, and should until %s", w.timeText(h.m.Patience()), w.timeText(p.patience))
 			}

@@ -100,14 +100,19 @@ func (m *Machine) sleepTerm(now time.Time) time.Duration {
 	return wait
 }
 
-// Patience returns how long a renewal may wait to be sent because the server is busy: as long as an answer
-// can still come before the stop window. It is the zero time if no end of the belief is known.
+// Patience returns until when the last renewal may wait to be sent because the server is busy: as long as an answer can
+// still come before the stop window, but not longer than three times the RequestTimeout, because Close waits for it. It
+// is the zero time if no end of the belief is known.
 func (m *Machine) Patience() time.Time {
 	b := m.term.belief
 	if b == nil || b.Budget == lease.Infinite {
 		return time.Time{}
 	}
-	return b.Until().Add(-m.o.Window() - m.o.RequestTimeout)
+	useful, longest := b.Until().Add(-m.o.Window()-m.o.RequestTimeout), m.term.renewal.sent.Add(3*m.o.RequestTimeout)
+	if longest.Before(useful) {
+		return longest
+	}
+	return useful
 }
 
 // canRenew reports whether a renewal can be sent when it is due. Renewals of earlier terms can
