@@ -49,14 +49,15 @@ type Result struct {
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not
-// know the lease ID. The holder keeps the lease for the period p, or for the time that is left if that is
-// shorter. With the zero Period, a finite lease runs until its end, and an infinite one ends at once.
+// know the lease ID. The holder keeps the lease for the period p, or for the remaining time of the lease if
+// that is shorter. With the zero Period, a finite lease keeps its remaining time, and an infinite lease
+// ends at once.
 //
 // A session.Session learns of the break from the answer to its next request, at most one RenewInterval
 // later, or with session.Options.Watch as soon as the record changes. If p ends before the Session learns
 // of the break, the lease is unlocked although the Session still believes that it holds the lease. The
-// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time
-// between the OnBreaking handlers and the end of its context, choose a p of at least
+// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time after
+// the OnBreaking handlers are called and before its context ends, choose a p of at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
@@ -70,8 +71,9 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // over etcdlease, kubelease and natslease by a fifteenth of Duration, at most 4 s, and over any other store
 // without a clock by RenewInterval.
 //
-// A break never makes a lease longer. If all renewals have succeeded, at least Duration - RenewInterval -
-// RequestTimeout is left when the lease is broken. A longer grace needs a longer Duration.
+// A break never makes a lease longer. If all renewals have succeeded, the time that is left when the lease
+// is broken is at least Duration - RenewInterval - RequestTimeout. A longer grace period needs a longer
+// Duration.
 //
 // Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
 // nil, it returns a [*FieldError]. If ctx is nil, it panics.

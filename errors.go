@@ -196,8 +196,8 @@ func missing(argument string) error {
 // A LostError says that a holder lost its lease. It is the argument of the handlers of [Lease].OnLost, and
 // the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
 //
-// Once the holder has learned of a break, errors.Is(err, ErrBroken) is true, even if the Reason is
-// [ErrStopWindow]. In two cases, the holder does not learn of a break:
+// If the lease was broken and the holder has learned of the break, errors.Is(err, ErrBroken) is true, even
+// if the Reason is [ErrStopWindow]. In two cases, the holder does not learn of a break:
 //
 //   - Another holder acquired the lease after the break and before the next renewal of the old holder, so
 //     that the record no longer shows the break. The Reason is then [ErrIDMismatch], or [ErrTakenOver] if

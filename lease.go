@@ -105,8 +105,9 @@ type Waiter interface {
 //   - The lease is not held at the time of the call. The context has then ended already, and the cause is
 //     [ErrNotHeld].
 //
-// If l has no such method, the context ends when the lease is lost, or at once if the lease is not held. It
-// does not end when the lease is released, and if another term follows, it ends when that term is lost.
+// If l has no such method, the context ends when the lease is lost, or at once if the lease is not held. A
+// release does not end the context: if the lease is released and acquired again, the context ends only when
+// the new term is lost.
 //
 // WhileHeld panics if ctx or l is nil.
 func WhileHeld(ctx context.Context, l Lease) (context.Context, context.CancelFunc) {

@@ -99,7 +99,7 @@ type Snapshot struct {
 	//
 	// If the store has no clock, each process computes Record.Until from the time at which it first read
 	// this Version of the record. Record.Until is then the latest time at which the lease can end, and
-	// Uncertainty is the difference to the earliest.
+	// Uncertainty is the difference between that and the earliest such time.
 	Uncertainty time.Duration
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // breakIn sends a break with the period p. If the answer contains a remaining time above zero, the
-// lease is now breaking. If it contains none, and p is a period of less than a second, the lease is now
-// broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
+// lease is now breaking. If the answer contains no such time, and p is shorter than a second, the lease
+// is now broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -114,8 +114,9 @@ type lockedTime struct {
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
 // service reported leaseTime seconds as its remaining time, in the answer to a request sent at sentAt.
-// addAnswer computes the earliest and the latest end from this answer. If an end that was stored
-// before is later, it uses that end instead, unless the stored end does not fit the new answer.
+// addAnswer computes the earliest and the latest end of the lease from this answer. If one of the two
+// was later by an earlier answer, addAnswer uses the later time, unless that contradicts the new
+// answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -35,9 +35,9 @@
 //
 // The service refuses to renew a breaking lease. azlease then still reports the remaining time, so a
 // Session can continue its work until the grace period ends. The service rounds the remaining time down
-// to whole seconds. azlease subtracts one more second, because the documentation calls that time
-// approximate. If the grace period is a whole number of seconds, a Session can therefore lose up to two
-// seconds of it. In addition, a Session allows for the drift of clocks, as it does for every lease.
+// to whole seconds. azlease subtracts one more second, because the documentation of the service calls the
+// remaining time approximate. If the grace period is a whole number of seconds, a Session can therefore lose up
+// to two seconds of it. In addition, a Session allows for the drift of clocks, as it does for every lease.
 //
 // The service sends no notifications. A waiting process reads the lease every RenewInterval.
 //
@@ -94,11 +94,11 @@
 //
 // # Requests to the service
 //
-// A renewal takes one request to the service, or two after each write of the blob. A release, a read and
-// a refused operation take one request each, with one exception: a renewal that is refused after a break
-// takes two if the lease is broken, and up to four if it is breaking. An acquire takes two requests if
-// the same process also made the last granted acquire of the lease, and three if not. If an upload has
-// replaced the metadata, it takes up to five. The first acquire of a name takes six. A list takes one
+// A renewal takes one request to the service, or two after each write of the blob. A release, a read and a
+// refused operation take one request each, except for a renewal that is refused because of a break: this takes
+// two requests if the lease is broken, and up to four if the lease is breaking. An acquire takes two requests if
+// the same process also made the last granted acquire of the lease, and three if not. If an upload has replaced
+// the metadata, an acquire takes up to five requests. The first acquire of a name takes six. A list takes one
 // request for each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not

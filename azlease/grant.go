@@ -185,8 +185,8 @@ func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 }
 
 // loadVersion reads the properties of the blob. If id is not zero, the read succeeds only while the
-// lease is locked under id. If the metadata is corrupt, loadVersion returns an error together with a
-// version that has the ETag of the blob.
+// lease is locked under id. If the metadata is corrupt, loadVersion returns an error and also a
+// version, which contains the ETag of the blob.
 func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse, error) {
 	var options blob.GetPropertiesOptions
 	if !id.IsZero() {

@@ -79,8 +79,8 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion,
-// so the request needs no lease ID, but one that it has must match.
+// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion, so
+// the request need not contain a lease ID. If it contains one, that ID must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {

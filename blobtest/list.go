@@ -87,7 +87,8 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list, which repeats only the parameters that the request has.
+// startList begins the document of a list. The document repeats the parameters of the request, and leaves
+// out those that the request does not have.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)

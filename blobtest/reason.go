@@ -12,9 +12,10 @@ import (
 	"sync"
 )
 
-// Package net/http has one reason phrase for each status code, but the service has one for each error code.
-// A reasonConn therefore replaces the phrase in the status line that net/http writes. It recognizes that
-// line, because net/http writes one response at a time, and the first write of a response begins with it.
+// Package net/http has one reason phrase for each status code, but the service has a reason phrase of its
+// own for each error code. A reasonConn therefore replaces the phrase in the status line that net/http
+// writes. It recognizes that line, because net/http writes one response at a time, and the first write of a
+// response begins with it.
 
 type reasonKey struct{}
 
@@ -96,7 +97,7 @@ func oneLine(s string) string {
 }
 
 // A reasonListener wraps each accepted connection, so that setReason can set the reason phrase of a
-// response, and so that the connection remembers how the client spells the names of metadata.
+// response. The wrapped connection also remembers how the client spells the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {

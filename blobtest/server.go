@@ -30,9 +30,10 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server that uses the given authority. If auth is nil, it uses one in memory, which
-// runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called. Close the Server
-// when the test is done. NewServer returns the errors of [NewHandler], and an error if it cannot listen.
+// NewServer starts a Server that uses the given authority. If auth is nil, the Server uses an authority
+// in memory that runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called.
+// Close the Server when the test is done. NewServer returns the errors of [NewHandler], and an error if
+// it cannot listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {

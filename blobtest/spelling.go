@@ -72,8 +72,8 @@ func (s *spellingParser) readLine(line []byte) {
 	}
 }
 
-// beginAnswer makes the parser look for the head of the next request in every byte that it reads. The
-// server must call it before it writes each part of an answer.
+// beginAnswer makes the parser look for the head of the next request in everything that it reads from now
+// on. The server must call it before it writes each part of an answer.
 func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -143,8 +143,8 @@ func part(all []time.Duration, percent int) time.Duration {
 	return all[len(all)*percent/100].Round(time.Microsecond)
 }
 
-// many renews more and more leases at a time, until the store does not renew more of them a second. Each is held by a
-// Session that renews it again and again, because much of what a renewal costs is spent in this process.
+// many renews more and more leases at the same time, until the number of renewals a second no longer grows. Each
+// lease is held by a Session that renews it again and again, because this process does much of the work of a renewal.
 func (b *benchmark) many() error {
 	best, flat := 0.0, 0 // flat: measurements in a row in which the rate did not grow
 	h := new(tally)

@@ -175,8 +175,8 @@ func encode(v any) []byte {
 	return text
 }
 
-// uiHeaders are those of every answer. The policy allows no inline script or style, no frame around the page, and
-// no form that leads elsewhere.
+// uiHeaders are the headers of every answer. The Content-Security-Policy forbids inline scripts and styles,
+// forbids other pages to show this one in a frame, and forbids forms to be submitted.
 var uiHeaders = map[string]string{
 	"Content-Security-Policy":      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	"Cross-Origin-Opener-Policy":   "same-origin",

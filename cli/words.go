@@ -48,8 +48,8 @@ func findCommand(args []string) (cmd command, rest []string, err error) {
 	return cmd, nil, fail(exitUsage, "no command; see lease -h")
 }
 
-// nearest returns the name of the command from which a word differs least, if by two letters at most and by less
-// than half of the word.
+// nearest returns the name of the command that is most similar to the word, or "" if even that name differs from
+// the word by more than two letters, or by half of the letters of the word or more.
 func nearest(word string) (name string) {
 	least := min(3, (len(word)+1)/2)
 	for _, c := range commands {

@@ -199,9 +199,9 @@ func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	}
 }
 
-// measure tells the Gate whether more renewals wait than fit into one request. If the processor of this machine is the
-// limit, and not the server, they queue up here, although the Gate would let another request through. The caller holds
-// the lock.
+// measure tells the Gate whether enough renewals wait to fill a request. If the bottleneck is the processor of this
+// machine and not the server, renewals queue up in the Batcher although the Gate would let another request through.
+// The caller holds the lock.
 func (b *Batcher[Q, A]) measure() {
 	behind := b.Kind.Urgent && b.waiting.len() >= b.most()
 	switch {

@@ -10,9 +10,9 @@ import (
 // Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. Use it if a client library
 // may not return when its context ends, because the methods of a [lease.Store] must do so.
 //
-// f runs on a goroutine of its own, which ends when f returns. If that is after Call has returned, its result is lost. f
-// must not write to variables that the caller of Call reads afterwards. A store whose Close must wait for such calls, or that must
-// note their end, does so in f, with defer.
+// f runs on a goroutine of its own, which ends when f returns. If f returns after Call has returned, the result of f is
+// lost. f must not write to variables that the caller of Call reads afterwards. If Close of the store must wait for
+// such late calls, or the store must know when they end, let f report its end in a deferred call.
 //
 // If f exits its goroutine, Call returns an error. If f panics, the process ends, as with a panic of any goroutine, so f
 // must recover from panics that are expected.

@@ -138,9 +138,9 @@ func (g *Gate) unsent(r Request, err error) error {
 }
 
 // growStack makes the stack of a new goroutine large enough for a client library. Growing the stack
-// here, while it is shallow, is cheap. Later, in the client library, the runtime would have to copy
-// many frames, and it would do so twice. A request that waits has not grown yet, because thousands may
-// wait.
+// here, while it is shallow, is cheap. If the stack grew in the client library, the runtime would have
+// to copy many frames, and it would do so twice. The stack of a request that waits has not grown yet,
+// because thousands of requests may wait.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -234,9 +234,9 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 	return g.room.admit(time.Now(), name, d)
 }
 
-// Note tells the Gate what the store has written under a name: either the record of a lease that the store now
-// holds, or a record after which the store does not hold the lease any more. If another client has replaced
-// the record, pass the zero Record.
+// Note tells the Gate what the store has written under a name: either a record by which the store holds the
+// lease, or one by which it does not hold the lease any more. If another client has replaced the record, pass
+// the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
 	if g == nil {
 		return
@@ -265,7 +265,7 @@ func (e *FullError) Error() string {
 	return "no room for another lease: " + text
 }
 
-// Unwrap returns [lease.ErrUnsent], and why a request that waited was not sent.
+// Unwrap returns [lease.ErrUnsent] and, if the request waited in vain, the reason for which it was not sent.
 func (e *FullError) Unwrap() []error { return unsent(e.err) }
 
 // An unsentError is the error of any other request that was not sent.

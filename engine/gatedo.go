@@ -9,11 +9,11 @@ import (
 )
 
 // Do calls f as soon as the Gate lets a request through, and returns the error of f. If f was not called, the error
-// is that of [Gate.Enter]. The request is also urgent if [IsUrgent] is true of ctx.
+// is that of [Gate.Enter]. The request is urgent if r.Urgent is set or [IsUrgent] is true of ctx.
 //
-// f must send the request, and return when it is no longer under way. The server has answered if f returns nil or an
-// error with a [lease.Code], such as [lease.ErrConflict] or [lease.ErrCorrupt]. After any other error, for example
-// one that says that the server is overloaded, the Gate sends fewer requests.
+// f must send the request, and must not return while the request is under way. The server has answered if f returns
+// nil or an error with a [lease.Code], such as [lease.ErrConflict] or [lease.ErrCorrupt]. After any other error, for
+// example one that says that the server is overloaded, the Gate sends fewer requests.
 func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	if g == nil {
 		return f()
@@ -33,7 +33,7 @@ func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	return err
 }
 
-// isAnswer reports whether err, which may be nil, is due to what a server has answered.
+// isAnswer reports whether err shows that a server has answered. A nil err shows this too.
 func isAnswer(err error) bool {
 	if err == nil {
 		return true

@@ -47,8 +47,9 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the largest number of lease names that the Store remembers, not counting watched names. If there
-	// are more, the Store forgets the name that was used least recently. Once the Store remembers Names names,
-	// it does not count down for further names that it sees only in [Store.List]. Default: [DefaultNames].
+	// are more, the Store forgets the name that was used least recently. A name that the Store has only seen in
+	// [Store.List] does not displace another one: if the Store already remembers Names names, it starts no
+	// countdown for that name. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run: with
@@ -168,8 +169,8 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 // the Backend has returned that. If next is a grant, Swap raises its Epoch above [Options.Floor].
 //
 // Swap does not write the time next.Until, but the time that is left until then, rounded up to a multiple of 1
-// ms, and at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record,
-// Swap returns the error and sends no request.
+// ms, and at least 1 ms. If [lease.CheckName] rejects the name, or [lease.Record.ValidateAfter] rejects the
+// new record, Swap returns their error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -226,10 +227,10 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // computed.
 //
 // For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
-// report the lease as expired. Once the Store remembers [Options.Names] names, it starts no countdown for
-// further ones, because a list must not make it forget another name. Without a countdown, every list
-// reports the same remaining time for the lease, even if the lease has ended. To find out which leases are
-// still renewed, list twice, and wait in between for as long as the longest lease lasts.
+// report the lease as expired. If the Store already remembers [Options.Names] names, it starts no
+// countdown for other names, because a list must not make the Store forget a name. Without a countdown,
+// every list reports the same remaining time for the lease, even if the lease has ended. To find out which
+// leases are still renewed, list twice, and wait in between for as long as the longest lease lasts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later

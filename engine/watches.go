@@ -104,9 +104,9 @@ func (w *Watches[V]) All() map[string]V {
 	return all
 }
 
-// Close closes the channels of all watches. Whoever reads from such a channel then knows that it may have
-// missed signals, and watches again. From then on, Add and Err return the reason. If w is already closed, Close
-// does nothing and returns false.
+// Close closes the channels of all watches. A closed channel tells its reader that signals may have been
+// missed, so the reader watches again. From then on, Add and Err return the reason. If w is already closed,
+// Close does nothing and returns false.
 func (w *Watches[V]) Close(reason error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

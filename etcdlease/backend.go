@@ -122,8 +122,8 @@ func entry(kv *mvccpb.KeyValue) (engine.Entry, error) {
 	return e, nil
 }
 
-// firstEpoch returns the epoch of a new key that was created at the given revision, which is one less
-// than that. Each grant raises the epoch by one and the revision by one or more, so the epoch is always
+// firstEpoch returns the epoch of a new key, which is one less than the revision at which the key was
+// created. Each grant raises the epoch by one and the revision by one or more, so the epoch is always
 // below the revision of the last write of the key. The deletion and the creation of a key also raise
 // the revision, so a key that is created again begins above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

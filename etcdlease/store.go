@@ -32,8 +32,8 @@ type Options struct {
 	// infinite lease. All users of a Prefix should therefore have the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift bounds how much the rate of a client's clock differs from real time. Each clock must run
-	// at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default: 0.001.
+	// MaxClockDrift limits how much faster or slower than real time a client's clock may run. Each clock must
+	// run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default: 0.001.
 	MaxClockDrift float64
 
 	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
@@ -47,10 +47,10 @@ type Options struct {
 	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
 	Floor lease.Token
 
-	// SilenceWarning is the time after which the Store logs a warning if etcd has answered no request, even
-	// if some are still under way. It logs no other warning until etcd answers again. A warning can mean
-	// that the client does not recover from a dead connection. SilenceWarning should not be longer than the
-	// duration of the leases. Default: 15 s.
+	// SilenceWarning is how long etcd can leave all requests unanswered before the Store logs a warning,
+	// even if these requests are still under way. It logs no other warning until etcd answers again. A
+	// warning can mean that the client does not recover from a dead connection. SilenceWarning should not
+	// be longer than the duration of the leases. Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
@@ -76,8 +76,8 @@ const defaultSilenceWarning = 15 * time.Second
 // with an [engine.FullError] if etcd is too slow to renew one more lease.
 type Store struct{ *engine.Store }
 
-// New returns a Store that uses client, and sends no request. It returns a [*lease.FieldError] if
-// client is nil or an option is out of range.
+// New returns a Store that uses client. New sends no request. It returns a [*lease.FieldError] if client is
+// nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, fields.Missing("New.client")

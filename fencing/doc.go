@@ -30,10 +30,10 @@
 // A guard belongs to the resource. All writers of the resource must share it, and it must be kept with the
 // data. If each writer has a guard in its own memory, the data is not protected.
 //
-// For data in memory, or behind a single process, use a [Guard]. It runs one function at a time. After a
-// function with one token has run, it never runs a function with an older token. Its mark lasts as long as
-// the process. If the data lasts longer, store the mark with the data, and pass it to [NewGuard] after a
-// restart.
+// For data in memory, or data that only one process changes, use a [Guard]. It runs one function at a time,
+// and after it has run a function with one token, it never runs a function with an older token. The mark is
+// lost when the process exits. If the data lasts longer, store the mark with the data, and pass it to
+// [NewGuard] after a restart.
 //
 // For data in a database or a file, store a [Mark] beside the data. Call [Advance] in the transaction that
 // writes the data.

@@ -18,9 +18,9 @@ const DefaultMax = 1 << 16
 // several goroutines at once.
 //
 // A guard is made when its resource is first used, and stays until [Guards.Forget] removes it: a new guard
-// would have no mark, and would admit writers that the removed one has rejected. To limit the use of
-// memory, there can be at most Max guards. Each takes about 200 bytes in addition to the name of its
-// resource.
+// would have no mark, and would admit writers that the removed one has rejected. To limit the memory that
+// they use, there can be at most Max guards. Each guard takes about 200 bytes in addition to the name of
+// its resource.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -74,7 +74,8 @@ func (s *Guards) Forget(resource string) {
 }
 
 // Marks returns the mark of every resource whose guard has seen a token. Store the marks to restore the
-// guards after a restart. A mark that is raised during the call may be the old or the new one.
+// guards after a restart. If a mark is raised during the call, Marks returns either its old or its new
+// value.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -137,8 +137,8 @@ type tokenKey struct{}
 
 // TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is the
 // context that the wrapped handler gets with its request, or one derived from it. For any other context,
-// TokenFromContext returns the empty Token and false. If one Handler wraps another, it returns the token of
-// the inner one.
+// TokenFromContext returns the empty Token and false. If one Handler wraps another, TokenFromContext
+// returns the token that the inner Handler has admitted.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok

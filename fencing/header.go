@@ -31,7 +31,8 @@ func (h Header) name() string {
 func (h Header) seen() string { return h.name() + "-Seen" }
 
 // reserved contains the canonical names of the headers that net/http handles itself, some only with
-// HTTP/1.1 or only with HTTP/2. The handler of a server does not get the value that the client has set.
+// HTTP/1.1 or only with HTTP/2. If a client sets one of these headers, the handler of the server does not
+// get its value.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,

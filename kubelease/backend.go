@@ -69,7 +69,8 @@ func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	return found, nil
 }
 
-// get reads an object. Without a resourceVersion, the API server reads from etcd and not from its cache.
+// get reads an object. It sends no resourceVersion, so the API server reads the object from etcd and not
+// from its own cache.
 func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	ctx, ended := e.sending(ctx)
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
@@ -106,8 +107,8 @@ func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
 // The client must not retry the request by itself: some errors with a Retry-After header do not tell
-// whether the API server has applied the write. If it has, a retry would fail with a conflict, from
-// which the caller would wrongly conclude that the write was not applied.
+// whether the API server has applied the write. If the server has applied it, a retry would fail
+// with a conflict, and the caller would wrongly conclude that the write was not applied.
 func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	ctx, ended := e.sending(ctx)
@@ -151,7 +152,8 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	return e.entry(updated)
 }
 
-// reload reads the object again, and returns lease.ErrConflict if it is not there or has another version.
+// reload reads the object again, and returns lease.ErrConflict if the object no longer exists or has another
+// version.
 func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {

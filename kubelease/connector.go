@@ -46,7 +46,7 @@ func (c *connector) DialContext(ctx context.Context, network, address string) (n
 	return opened, nil
 }
 
-// closeAll closes all connections. Requests under way fail, and the next one opens another connection.
+// closeAll closes all connections. Requests under way fail, and the next request opens a new connection.
 func (c *connector) closeAll() {
 	c.mu.Lock()
 	var all []*conn
@@ -151,8 +151,8 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 		defer t.change(func() { t.first = false })
 		found := func(httptrace.GotConnInfo) {
 			t.change(func() {
-				// The transport may also have found a connection that has just been closed. Without TLS, a server says
-				// nothing before the first request.
+				// The transport may have found a connection that has just been closed, so check that one is open. Without
+				// TLS, a server says nothing before the first request, so a connection that has not answered is enough.
 				t.ready = t.alive > 0 || len(t.conns) > 0 && q.URL.Scheme == "http"
 			})
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector of
-// client-go. After the prefix, the Owner has the holderIdentity of the object. A request must not use an
-// Owner with this prefix.
+// client-go. The rest of the Owner is the holderIdentity of the object. A request must not use an Owner
+// with this prefix.
 const ForeignOwner = "foreign:"
 
 // foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the

@@ -16,9 +16,9 @@ var ErrInjected = errors.New("leasefault: injected fault")
 // To execute the method, it calls [Call.Send], once or several times. If it never calls Send, the call is
 // dropped.
 //
-// If the Fault returns nil, the caller gets the result of the last Send, even if that is an error. If
-// there was no Send, the caller gets an error that wraps [ErrInjected]. If the Fault returns an error,
-// the caller gets only that error, and does not know whether the call was executed.
+// If the Fault returns nil, the caller gets the result of the last Send, even if that result is an error.
+// If there was no Send, the caller gets an error that wraps [ErrInjected]. If the Fault returns an error,
+// the caller gets that error, which does not show whether the call was executed.
 //
 // A Fault must be safe for concurrent use by multiple goroutines, and return soon after ctx is done.
 type Fault func(ctx context.Context, c *Call) error

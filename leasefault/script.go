@@ -39,8 +39,8 @@ type operation interface {
 	String() string
 }
 
-// A Line is one line of a script, and applies a fault to some calls of an operation. [Nth], [First],
-// [From] and [Always] return one, and panic if the fault is nil, n is less than 1, or op does not exist.
+// A Line is one line of a script. It applies a fault to some calls of an operation. [Nth], [First], [From]
+// and [Always] return a Line, and panic if the fault is nil, n is less than 1, or op does not exist.
 type Line[Op operation] struct {
 	op    Op
 	from  int // the number of the first call of op with the fault, counted from 1
@@ -81,13 +81,14 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns an authority that passes calls on to a and applies the faults of the given lines to some
-// of them. If several lines apply to a call, their faults are combined as by [Chain], in the order of the
-// lines. Each line counts the calls of its operation for all leases together.
+// Script returns an authority that passes calls on to the authority a, and applies the faults of the
+// given lines to some of these calls. If several lines apply to a call, their faults are combined as by
+// [Chain], in the order of the lines. Each line counts the calls of its operation for all leases
+// together.
 //
-// The faults of [Detach] and [Repeat] use a until their cleanup functions have run. Cleanup functions run
-// in the reverse order of their registration, so if one of yours closes a, register it before you make
-// such a fault.
+// The faults of [Detach] and [Repeat] use the authority a until their cleanup functions have run. Cleanup
+// functions run in the reverse order of their registration. So if a cleanup function of yours closes the
+// authority a, register it before you make such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return wrap.Authority(&scripted{a, newCallCounter("Script", lines)}, a)

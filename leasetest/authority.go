@@ -122,9 +122,9 @@ func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. Without an ID, the store
-// may not know the name. The epoch of a name without a record is at least as high as every epoch in a
-// record that was deleted, and some stores compute it from their clocks.
+// epochMayRise reports whether the epoch of the record can rise without a grant. If the record has no ID,
+// the store may have no record of the name. Then the store reports an epoch that is at least as high as
+// the epochs of all deleted records, and some stores compute this epoch from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.

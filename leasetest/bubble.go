@@ -96,9 +96,10 @@ func (s *suite) timeLimit() time.Duration {
 
 const year = 365 * 24 * time.Hour
 
-// startWatchdog ends the process if the rule r takes too much real time, by a timer outside the synctest
-// bubble, because time inside can stand still. It prints the messages of the rules that failed before,
-// which the end of the process hides. The returned function stops the watchdog.
+// startWatchdog ends the process if the rule r takes too much real time. Its timer is outside the
+// synctest bubble, because the time inside the bubble can stand still. Before the process ends, the
+// watchdog prints the messages of the rules that have failed, because go test would not print them. The
+// returned function stops the watchdog.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	limit := cmp.Or(s.longest, maxRealTime)
 	if deadline, ok := t.Deadline(); ok { // go test hides those messages, too

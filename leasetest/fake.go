@@ -412,7 +412,8 @@ func (f *Fake) update(method string, fn func(*fakeLease)) {
 	}
 }
 
-// opError wraps err in a [lease.OpError], as a session.Session does, unless it is nil or contains one.
+// opError wraps err in a [lease.OpError], as a session.Session does. If err is nil or already contains an
+// OpError, opError returns err itself.
 func (f *Fake) opError(op string, err error) error {
 	if err == nil || errors.As(err, new(*lease.OpError)) {
 		return err

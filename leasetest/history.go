@@ -54,7 +54,8 @@ func (h *history) String() string {
 	return text
 }
 
-// linesAfter returns the lines after the first n, the last of them if there are too many, and their number.
+// linesAfter returns the lines after the first n, and the number of all lines. If the text would be too long,
+// it contains only the last of these lines.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -249,7 +250,8 @@ func (w *requestLog) sentOf(a lease.Action) []sent {
 	return found
 }
 
-// maxInFlight returns the largest number of requests with the given action in flight at the same time.
+// maxInFlight returns the largest number of requests with the given action that were in flight at the same
+// time.
 func (w *requestLog) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

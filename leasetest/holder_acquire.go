@@ -551,7 +551,7 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire is not in seen, and adds it.
+// requireNewID requires that the ID of the last acquire is not in seen, and adds the ID to seen.
 func (w *requestLog) requireNewID(p *tester, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

@@ -504,7 +504,8 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 	}
 }
 
-// handOverInVain acquires the i-th lease of the rule, and requires that its hand-over fails under the fault.
+// handOverInVain acquires the i-th lease of the rule, injects the fault into its hand-over, and requires
+// that the hand-over fails.
 func (p *tester) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()

@@ -354,9 +354,10 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// In the stop window, a new context of WhileHeld is done at once. To find when it begins, the rule
-		// calls WhileHeld for holder a again and again. Each call can wake the goroutine of its holder. To
-		// check when a context ends, the rule therefore uses other holders, with one call of WhileHeld each.
+		// In the stop window, a new context of WhileHeld is done at once. To find when the stop window
+		// begins, the rule calls WhileHeld for holder a again and again. Each such call can wake the
+		// goroutine of the holder, and so make a context end that would otherwise end late. To check when a
+		// context ends, the rule therefore uses other holders, for which it calls WhileHeld only once.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {

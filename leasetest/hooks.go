@@ -23,8 +23,8 @@ type StoreHooks struct {
 	// Reopen closes the store s and opens it again with the same data.
 	Reopen func(t testing.TB, s lease.Store) lease.Store
 
-	// Another makes a second client of the store s. As in another process, it uses the same data, but
-	// shares no memory with s.
+	// Another makes a second client of the store s. Like a client in another process, it uses the same data
+	// as s, but shares no memory with s.
 	Another func(t testing.TB, s lease.Store) lease.Store
 
 	// LoseWatches breaks the connections that carry the signals of all watches of the store s. Requests

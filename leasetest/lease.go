@@ -200,7 +200,8 @@ func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	return tok, ok, err
 }
 
-// requireDenied requires that Acquire returns false and nil: another holder has the lease.
+// requireDenied requires that Acquire returns false and nil, which means that another holder has the
+// lease.
 func (p *contender) requireDenied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
@@ -209,7 +210,7 @@ func (p *contender) requireDenied(why string) {
 	p.requireNotAlive("after an Acquire that returned false")
 }
 
-// requireError requires that Acquire returns an error, and returns it.
+// requireError calls Acquire, requires that it returns an error, and returns that error.
 func (p *contender) requireError(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)

@@ -391,9 +391,10 @@ func (s storeTester) listsLocks(client storeTester) {
 	})
 }
 
-// requireMinEpoch tests the epochs of forgotten names. The map has the epoch that was put under each
-// name. A name whose record has no ID now is forgotten. Its epoch, and the epoch of a name that was
-// never used, must be at least the highest epoch of all deleted records.
+// requireMinEpoch tests the epochs of forgotten names. The map contains the epoch that was written
+// under each name. If the record of a name now has no ID, the store has deleted the record. The
+// epoch of such a name, and of a name that was never used, must be at least the highest epoch of all
+// deleted records.
 func (s storeTester) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

@@ -251,8 +251,8 @@ var listRules = []rule{
 		s := p.store()
 		var names []string
 		long := strings.Repeat("n", 300)
-		// One name contains two of the prefixes, but does not begin with them. Names with a part that
-		// begins with a dot must be listed, too, unlike hidden files.
+		// One name contains two of the prefixes, but does not begin with them. In some names, a part begins with a
+		// dot. Such names must be listed, too, although many tools hide such files.
 		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb", "c/" + s.name + "/a",
 			"a/", "a//b", "a/b/c", ".a", "a/.b", "a/.b/c", "..", "a/..b", "_a", "a/_b", "-a", "~a", " a", long + "a", long + "b"} {
 			name := s.name + "/" + end

@@ -21,8 +21,9 @@ type rule struct {
 	check func(*tester)
 }
 
-// panickingRules contains the rules in which a function of the suite panics. They are skipped after a
-// failure, because a panic can end the process before go test prints the messages of earlier failures.
+// panickingRules contains the rules in which a function of the suite panics. If another rule has failed,
+// these rules are skipped, because a panic can end the process before go test prints the messages of
+// earlier failures.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.

@@ -163,7 +163,7 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 	return t.end(ctx, why)
 }
 
-// end returns the outcome of an attempt that ctx or the time limit has ended.
+// end returns the outcome of an attempt that has ended because ctx is done or the time limit has passed.
 func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err

@@ -5,9 +5,9 @@
 //
 // In each part, the member with the lowest name requests the lease, in two steps: it acquires the lease, and
 // then marks the lease with the name of the part. The other members wait until they see the mark of their part,
-// and then survive. If an acquire is not answered in time, the member no longer waits for it, and releases the
-// lease if it is granted late. A lease with a mark is never released: it ends by itself once every other part
-// has decided.
+// and then survive. If an acquire is not answered in time, the member stops waiting for the answer, and if the
+// lease is granted later, the member releases it. A lease with a mark is never released: it ends by itself once
+// every other part has decided.
 //
 // Two parts never survive one split under these conditions:
 //

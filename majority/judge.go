@@ -119,7 +119,8 @@ func judge(d *Decider, v *View, o observation) step {
 	part, tok, holder := readMark(o.res.Record.Owner)
 	switch {
 	case part == v.part():
-		// The mark of an earlier split into the same parts has a token that this member has had.
+		// The mark of an earlier split can name the same part, but its token is one that this member has already
+		// seen.
 		if enough && o.res.Record.State == lease.Leased && tok.Compare(d.newest) > 0 {
 			return survive
 		}

@@ -26,7 +26,7 @@
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name checks
 //     two other records, so a Store has at most about twice as many records as it needs.
 //
-// With a record, its last lease ID is deleted, so the last holder can no longer renew the lease. Tokens
-// never decrease: if the name is leased again, its token is newer than every token in the deleted records,
-// of all names.
+// Once a record is deleted, the last holder can no longer renew the lease, because its lease ID is deleted
+// with the record. Tokens never decrease: if the name is leased again, its token is newer than every token
+// in the deleted records, of all names.
 package memory

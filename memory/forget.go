@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle, which is 4096, is the largest number of Available records that a Store keeps. It never deletes the
-// 64 records that became Available most recently.
+// Idle is the largest number of Available records that a Store keeps: 4096. The Store never deletes the 64
+// records that became Available most recently.
 const Idle = 64 * shards
 
 // newAbsence returns a new absence: an entry without a name, which stands for all names that the Store does

@@ -52,7 +52,7 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// entry returns the record with the given name as an Entry for List, or false if the Store does not
+// entry returns the record of the given name as an Entry for List. It returns false if the Store does not
 // remember the name.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)

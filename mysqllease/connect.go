@@ -84,9 +84,10 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 
 type request func(context.Context, *sql.Conn) error
 
-// read sends a request that is safe to repeat. It repeats the request if a connection broke, because after a restart
-// of the server, all connections of the pool can be broken. It also repeats the request after a deadlock, because
-// the server then rolls back a request that only reads, for example if a person deletes the row at the same time.
+// read sends a request that is safe to repeat. It repeats the request if the connection broke, because after a
+// restart of the server, every connection of the pool can be broken. It also repeats the request after a deadlock,
+// because the server then rolls back a request that only reads, for example if a person deletes the row at the same
+// time.
 func (s *Store) read(ctx context.Context, f request) error {
 	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
 }
@@ -117,10 +118,10 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again fun
 	}
 }
 
-// once sends a request over a connection of the pool. A server that has become read-only, or is stopping, can keep
-// its connections open while new ones lead to another server, so once closes the connection. After a statement that
-// is too large, the server closes the connection, so once does so too, because the pool would otherwise send the
-// next request over it.
+// once sends a request once, over a connection of the pool, and closes the connection after two kinds of errors.
+// First, a server that has become read-only, or is stopping, can keep its connections open while new ones lead to
+// another server. Second, the server itself closes the connection after a statement that is too large, and the pool
+// would otherwise send the next request over it.
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {

@@ -59,14 +59,14 @@ func newBackend(js jetstream.JetStream, bucket string) *backend {
 func (e *backend) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
 // emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that
-// creates a key must not grant the lease, because the client would have to choose the token before the
-// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
-// late creation could then grant an old token.
+// creates a key must not grant the lease, because the client would have to choose the token before
+// that write. Between the choice and the write, other clients could create the key, grant newer
+// tokens, and delete the key, so the late write could grant an old token.
 var emptyValue = engine.Retained{}
 
-// Load reads the key from the leader of the stream, or creates it if it does not exist. Before it
-// returns a value, it confirms that the value is current, because a server that has lost the leadership
-// still answers reads until it notices. A creation needs no confirmation.
+// Load reads the key from the leader of the stream, or creates the key if it does not exist. Before
+// Load returns a value, it confirms that the value is current, because a server that is no longer the
+// leader still answers reads until it notices this. A creation needs no confirmation.
 func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, err error) {
 	if err := e.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
@@ -269,8 +269,8 @@ type busyError struct{}
 func (busyError) Error() string { return "other writes of the key were in progress" }
 func (busyError) Unwrap() error { return lease.ErrConflict }
 
-// publish writes a value if the given condition holds, and returns its revision. If publish returns
-// [lease.ErrConflict], the value was certainly not written.
+// publish writes a value if the given condition holds, and returns the revision of the new value. If publish
+// returns [lease.ErrConflict], the value was certainly not written.
 func (e *backend) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.publishPrefix + e.subject(key)
 	call := e.call(what, key, subject)
@@ -346,8 +346,8 @@ func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) 
 	return engine.Entry{Retained: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this
-// epoch, and a value that was written by hand gets at least this.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. This is the epoch of
+// a new key. A value that was written by hand gets this epoch if its own is lower.
 //
 // Every grant has a revision that is higher than its epoch. A key that is created at revision r has the
 // epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises the epoch

@@ -113,10 +113,10 @@
 // # Load
 //
 // A Store has at most 32 requests under way, sends renewals and releases first, and does not send a request
-// that would be answered too late. While renewals queue up, the Store measures how many the bucket can do.
-// It refuses to acquire another lease if the renewals of the leases that it holds already need four fifths
-// of that number. The error says "no room" and wraps [lease.ErrUnsent], and a later attempt can succeed.
-// Leases that are held can still be lost if the server then becomes much slower for longer than they last.
+// that would be answered too late. While renewals queue up, the Store measures how many renewals a second the bucket
+// can do. The Store refuses to acquire another lease if the leases that it holds already need four fifths of that
+// rate. The error says "no room" and wraps [lease.ErrUnsent], and a later attempt can succeed. Leases that are held
+// can still be lost if the server then becomes much slower for longer than they last.
 //
 // # Servers
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// atOnce is the maximum number of leases that List reads at the same time, if the gate lets as many pass.
+// atOnce is the maximum number of leases that List reads at the same time. The gate can limit List to fewer.
 const atOnce = 64
 
 // List reads all names and then yields their leases. It does not use a NATS consumer, because on a server

@@ -24,9 +24,9 @@ type Options struct {
 	Bucket string
 
 	// Limits restricts the durations that an authority over this Store grants. If a record has more time
-	// left than the Limits allow, the Store counts down only the allowed time, from when it first sees
-	// the record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a
-	// broken infinite lease. All users of a bucket should set the same Limits. Default: no limits.
+	// left than the Limits allow, the Store counts down only the allowed time, beginning when it first
+	// sees the record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod
+	// for a broken infinite lease. All users of a bucket should set the same Limits. Default: no limits.
 	Limits lease.Limits
 
 	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. With the
@@ -118,8 +118,8 @@ func newStore(js jetstream.JetStream, o *Options) (*Store, *backend, error) {
 	return &Store{s}, e, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name, and sends no request. If o is
-// nil, the Session has the default options of package session. The errors are those of [session.New].
+// Lease returns a Session that can hold the lease with the given name. Lease sends no request. If o is nil,
+// the Session has the default options of package session. The errors are those of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }

@@ -24,7 +24,8 @@ const (
 	keepUnused = 10 * time.Second
 )
 
-// A consumer also sends messages that are not in the bucket, such as heartbeats, with these headers.
+// Besides the messages of the bucket, a consumer sends messages of its own, such as heartbeats, which
+// have these headers.
 const (
 	statusHeader    = "Status"
 	heartbeatStatus = "100"                // the status of a heartbeat

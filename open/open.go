@@ -42,8 +42,8 @@ type Leases interface {
 	Close() error
 }
 
-// An Opener opens the store of a URL with the scheme for which it is registered. If the URL itself is
-// wrong, it returns a [*URLError], or an error that wraps [ErrMalformed]. It need not send a request.
+// An Opener opens the store of a URL with the scheme for which the Opener is registered. If the URL itself is
+// wrong, the Opener returns a [*URLError], or an error that wraps [ErrMalformed]. It need not send a request.
 type Opener func(ctx context.Context, url string) (Leases, error)
 
 // ErrMalformed takes the place of the error of a parser whose text could contain the password of the URL.
@@ -115,7 +115,7 @@ func Forms() (forms []string) {
 
 // Store opens the store of a URL. The caller must close the store at the end. If the URL is wrong, or if no
 // package that the program imports has registered its scheme, the error is a [*URLError]. Store need not
-// send a request, so a server that cannot be reached may only show in the error of a later request. If ctx
+// send a request, so if the server cannot be reached, perhaps only a later request returns an error. If ctx
 // ends, Store returns.
 func Store(ctx context.Context, url string) (Leases, error) {
 	name, rest, found := strings.Cut(url, ":")

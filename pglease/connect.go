@@ -17,7 +17,7 @@ const connectTimeout = 2 * time.Second
 // patience is how long a request waits for a pool that is connecting before the store connects too.
 const patience = 300 * time.Millisecond
 
-// boundConnect sets the limit of config if it has none, and reports whether it had none.
+// boundConnect sets ConnectTimeout in config if config has no such limit, and reports whether it has set it.
 func boundConnect(config *pgx.ConnConfig) bool {
 	if config.ConnectTimeout > 0 {
 		return false
@@ -26,10 +26,10 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// An outside is a set of connections beside a pool whose attempts to connect have no time limit. A pool
-// without such a limit waits two minutes for each host, and cannot be told to wait for less. So while
-// the pool is waiting, requests use these connections. An attempt goes on when the request that started
-// it has ended, because the time that a request has can be shorter than connectTimeout.
+// An outside is a set of connections beside a pool whose attempts to connect have no time limit. Such a
+// pool waits two minutes for each host, and cannot be told to wait for less, so while the pool is
+// waiting, requests use the connections of the outside. An attempt to connect goes on after the request
+// that started it has ended, because a request can have less time than connectTimeout.
 type outside struct {
 	config   *pgxpool.Config // that of the pool, with a limit
 	idle     chan *pgx.Conn
@@ -165,7 +165,8 @@ func (o *outside) drain() {
 	}
 }
 
-// close closes the connections, now and from now on, and ends the attempts that are under way.
+// close closes all connections, ends the attempts to connect that are under way, and makes put close any
+// connection that comes later.
 func (o *outside) close() {
 	if o == nil {
 		return

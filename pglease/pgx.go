@@ -58,9 +58,10 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record
-// that the Store wrote, to renew, change or release a lease. If that record is out of date, it loads the
-// current one and starts again, and never refuses a request because of an outdated record.
+// To renew, change or release a lease, the authority starts from the last record that the Store wrote,
+// unlike lease.NewAuthority(s), which loads the record before every swap. If the last record is out of
+// date, the authority loads the current one and decides again, so it never refuses a request because of
+// an outdated record.
 func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // A pgxDatabase is a database that uses a pgx pool.

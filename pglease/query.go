@@ -64,8 +64,8 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 
 // repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement because it is
 // read-only, the statement is repeated over all idle connections, and then over a new one. A statement that is safe
-// is also repeated if a connection broke: after a restart of the server, the pool can hand out all its broken
-// connections before it opens a new one, so as many retries can be needed as there are open connections.
+// to repeat is also repeated if a connection broke: after a restart of the server, the pool can hand out all its
+// broken connections before it opens a new one, so as many retries can be needed as there are open connections.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {

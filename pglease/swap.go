@@ -13,10 +13,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// putSQL is the SQL with which [Store.Swap] replaces an existing row. It makes the version itself, so that
-// no trigger runs. It reads the clock once, after it has locked the row, and changes the row only if the
-// clock has not yet reached the time that [swapDeadline] returns. If that is null, the lease has ended,
-// and the change is not before its end even if the clock was set back. It returns the time of the change.
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement makes the version
+// itself, so that no trigger runs. It reads the clock once, after it has locked the row, and changes the
+// row only if the clock has not yet reached the deadline that [swapDeadline] returns. If the deadline is
+// null, the lease has ended, and the time of the change is not before the end of the lease even if the
+// clock was set back. The statement returns the time of the change.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update

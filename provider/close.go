@@ -33,8 +33,8 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 // call of Close does nothing and returns nil.
 //
 // Once Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even to callers
-// that are already waiting for a Provider. Close does not wait for a Provider that is running; if that
-// Provider returns a lease later, the Registry closes or releases the lease.
+// that are already waiting for a Provider. Close does not wait for a Provider that is still running. If
+// that Provider returns a lease later, the Registry closes or releases the lease.
 //
 // If a handler of one of the leases calls Close, it must pass a ctx that ends. Otherwise there can be a
 // deadlock, in which the handler waits for Close, Close waits for the lease, and the lease waits for the

@@ -21,8 +21,8 @@ import (
 //
 // A Provider must be safe for concurrent use by multiple goroutines. It should not block: it gets no
 // context, so its caller cannot cancel it. It must not call [Registry.Lease] for the lease that it is
-// making. If it returns a Lease that is nil or a nil pointer, without an error, Registry.Lease returns an
-// error.
+// making. If a Provider returns a nil Lease, or a nil pointer as the Lease, without an error,
+// Registry.Lease returns an error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
 // A Closer is a Lease with a method Close, which [Registry.Close] and [Registry.Drop] call instead of

@@ -53,9 +53,10 @@
 //	 time     2012-01-26T23:30:03.512307000Z
 //
 // [Store.Key] returns the key of a name. Every valid name can be part of a key. A hash of the name assigns each
-// lease to one of 16,384 buckets, whose number is in the braces. Each bucket has a floor, under a key such as
-// lease-floor:{9759}, which stores the highest epoch of the bucket. In a cluster, the floor is in the same slot
-// as the lease records of the bucket. Floors are never deleted, and all together take about 2 MB.
+// lease to one of 16,384 buckets. The number in the braces is that of the bucket. Each bucket has a floor,
+// under a key such as lease-floor:{9759}, which stores the highest epoch of the bucket. In a cluster, the floor
+// is in the same slot as the lease records of the bucket. Floors are never deleted, and all together take about
+// 2 MB.
 //
 // If a lease has not been locked for the time in [Options.Keep], its record expires.
 //
@@ -73,9 +74,9 @@
 //
 // If a name has no record, its epoch is the greater of the current time, in microseconds and rounded down to a
 // multiple of [Options.Keep], and the highest epoch in the bucket of the name. Tokens therefore keep rising
-// even after a record has expired or was deleted, and after a loss of all data, with one exception: a name can
-// get the same tokens again if all data is lost within [Options.Keep] after an acquire that found no record of
-// the name. A name has no record before its first acquire, and after its record has expired or was deleted.
+// after a record has expired or was deleted, and usually even after a loss of all data. The exception is a name
+// that was acquired when it had no record, because it was new or its record had expired or was deleted: if all
+// data is lost within [Options.Keep] after that acquire, the name can get the same tokens again.
 //
 // # Time
 //

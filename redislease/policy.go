@@ -80,8 +80,8 @@ func (s *Store) checkDue(addr string) bool {
 	return true
 }
 
-// checked returns an error if the answer to INFO, which may be nil, shows that the server may evict
-// keys. In that case, the next request checks the policy again.
+// checked returns an error if the answer to INFO shows that the server may evict keys. In that case, the next
+// request checks the policy again. If info is nil, checked returns nil.
 func (s *Store) checked(addr string, info *redis.Cmd) error {
 	if info == nil {
 		return nil

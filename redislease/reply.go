@@ -82,8 +82,8 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 // absentPrefix is the prefix of Snapshot.Version if the name of the lease has no record.
 const absentPrefix = "absent-"
 
-// snapshot returns the Snapshot of a name that a load has read. If the clock of the server was set back,
-// late shows that the lease has ended all the same.
+// snapshot returns the Snapshot of a name from the reply to a load. If the clock of the server was set back
+// after the lease had ended, late shows that the lease has ended all the same.
 func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {

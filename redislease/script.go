@@ -22,10 +22,10 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// header is the first line of every script. With the flag allow-oom, the server runs the script even if
-// its memory is full of other data. The script exceeds the limit only a little, because a record is small
-// and expires. Without the flag no-writes, a replica refuses to run even a script that only loads a
-// record, so [Store.Load] never returns stale data.
+// header is the first line of every script. The flag allow-oom lets the server run the script even if
+// other data fills its memory up to maxmemory. The script exceeds this limit only a little, because a
+// record is small and expires. Because the header does not have the flag no-writes, a replica refuses to
+// run even a script that only loads a record, so [Store.Load] never returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
 // Every script has one of these lines after the header. The line dateOfLast reads two arguments: the day

@@ -86,8 +86,8 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// randomWord returns a random word for a version. A failover or a restart can lose the latest writes. The
-// word prevents that a later write gets the same version as a write that was lost.
+// randomWord returns a random word for a version. The random word prevents a write from getting the same
+// version as an earlier write that a failover or a restart has lost.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 // swapDeadline returns the deadline of a swap, old.Record.Until. It returns "", for no deadline, if Until
@@ -99,8 +99,9 @@ func swapDeadline(old lease.Snapshot) string {
 	return stamp(old.Record.Until)
 }
 
-// expireCommand returns the Redis command that sets how long a record is kept, and its argument in
-// milliseconds, which is a duration for PEXPIRE and a time for PEXPIREAT. PERSIST has no argument.
+// expireCommand returns the Redis command that sets when a record expires, and the argument of that command.
+// The argument of PEXPIRE is a duration in milliseconds, that of PEXPIREAT is a Unix time in milliseconds,
+// and PERSIST has none.
 func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	switch {
 	case !r.State.Locked():

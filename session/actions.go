@@ -170,8 +170,8 @@ type sending struct {
 	sent     time.Time // when it was sent after such a wait
 }
 
-// send sends the request, as a task that has begun, and passes the answer to the machine. The time limit of
-// each request is the RequestTimeout.
+// send sends the request, and passes the answer to the machine. The caller has already counted send as a
+// task. The time limit of each request is the RequestTimeout.
 func (w *sending) send() {
 	defer tasks.EvenOnExit(w.s.tasks.End)
 	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w.patience, w)

@@ -39,8 +39,8 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // empty unless AcquireWithToken returns true.
 //
 // Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of ctx
-// at once, and if Release or Close is called, [lease.ErrReleased]. If the authority grants the lease
-// after that, the Session releases it before it serves the next call.
+// at once. If Release or Close is called, it returns [lease.ErrReleased] at once. If the authority grants
+// the lease later, the Session releases the lease before it serves the next call.
 //
 // A release that the authority did not answer is sent again by the next call of Release or Close, and by
 // an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
@@ -132,10 +132,10 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 
 // HandOver gives the lease to another Session, the receiver, whose [Session.ID] is to. The authority
 // replaces the ID of the sender with that of the receiver in one step, so no other holder can acquire the
-// lease in between. When the receiver next calls Acquire, the authority grants it with a newer token,
-// unless the lease has ended before. Until then the lease stays locked, and its record still has the
-// Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease stays locked until
-// it expires, and an infinite one until it is broken.
+// lease in between. When the receiver next calls Acquire, the authority grants the lease with a newer
+// token, unless the lease has ended before. Until then the lease stays locked, and its record still has
+// the Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease stays locked
+// until it expires, and an infinite one until it is broken.
 //
 // HandOver ends the sender's term as Release does, even if it returns an error, because the receiver may
 // already hold the lease. The handlers of OnLost are not called. HandOver returns

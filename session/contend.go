@@ -44,9 +44,8 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 			return tok, false, nil
 		case over != nil && errors.Is(err, over): // no request was sent
 		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. If an earlier attempt has an
-			// unknown outcome, ReleaseUncertain sends a release for it, and does not wait for the
-			// answer, because ctx is done.
+			// The Lease itself undoes the attempt that ctx has ended. If the outcome of an earlier attempt is
+			// unknown, ReleaseUncertain sends a release, but does not wait for the answer, because ctx is done.
 			_ = r.lease.ReleaseUncertain(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):

@@ -1,6 +1,6 @@
 // Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it in
-// the background. At any time, it can say without a request whether the lease is certainly still held,
-// and if the lease is lost, it calls the handlers that the program has registered.
+// the background. At any time and without a request, the Session can say whether the lease is certainly
+// still held. If the lease is lost, it calls the handlers that the program has registered.
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)
@@ -99,5 +99,5 @@
 // If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
 // ([Options.Logger]), and still calls every other handler. It does not recover from other panics, so a
 // panic in the Authority, or in most hooks of a [Trace], ends the process. If the function passed to
-// [Run] panics, Run first releases the lease, and the panic then continues.
+// [Run] panics, Run releases the lease before the panic continues.
 package session

@@ -25,8 +25,8 @@ type FollowOptions struct {
 //
 // Follow reads the record once in every Interval, because a watch need not signal a grant or a renewal.
 // If the authority is a [lease.Watcher], it also reads at every signal, and it reads when the lease may
-// have expired. It sends at most one read for each change and Interval, however many signals come. If
-// the body of the loop is slow, changes in between are not seen.
+// have expired. However many signals come, it sends at most one read for each change, and one for each
+// Interval. If the body of the loop is slow, changes in between are not seen.
 //
 // If the record cannot be read, Follow yields the error, and goes on. The iteration ends when ctx is
 // done, without an error, or after a [*lease.FieldError] if an argument or an option is bad.

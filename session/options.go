@@ -249,11 +249,10 @@ func (o *Options) inRange(given *Options) error {
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that a failed renewal can be retried before the stop window begins. The error of
-// leaveTime names one of the fields that the caller has set. If a smaller value of one field leaves
-// enough time, the error names that field and its largest allowed value. If it is not enough to
-// shorten one field, the error names the first field that the caller has set. It also
-// names the shortest Duration that is enough, if there is one.
+// leaveTime checks that a failed renewal can be retried before the stop window begins. If not, its
+// error names one of the fields that the caller has set. If a smaller value of one field is enough,
+// the error names that field and its largest allowed value. Otherwise the error names the first
+// field that the caller has set, and also the shortest Duration that is enough, if there is one.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {

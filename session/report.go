@@ -17,8 +17,8 @@ import (
 //
 // A slow hook delays the method call whose event it reports. A hook must not block, and must not make
 // the Session send a request; use the handlers of OnLost and OnBreaking for that. The Session does not
-// recover from a panic in a hook, which ends the process if the hook runs on a goroutine of the
-// Session, as most do.
+// recover from a panic in a hook. Most hooks run on a goroutine of the Session, where a panic ends the
+// process.
 type Trace struct {
 	// Acquire is called after each attempt to acquire the lease; a take-over takes several requests, but
 	// is one attempt. It is not called if Acquire returns before its attempt begins, or stops waiting for
@@ -33,10 +33,10 @@ type Trace struct {
 	Breaking func(BreakInfo)
 
 	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have then
-	// ended. Their cause is the LostError, whose Reason is [lease.ErrStopWindow]. One StopWindow later
-	// the lease is lost, unless a renewal is granted before. That ends the stop window, so a term can
-	// have several. A loss without a stop window, for example after a suspension of the process, does not
-	// call Stopping.
+	// ended. Their cause is the LostError, whose Reason is [lease.ErrStopWindow]. The lease is lost one
+	// StopWindow later, unless a renewal is granted before then. Such a renewal ends the stop window, so
+	// a term can have several stop windows. A loss without a stop window, for example after a suspension
+	// of the process, does not call Stopping.
 	Stopping func(*lease.LostError)
 
 	// Released is called after every release and every hand-over, with its outcome, also if the release

@@ -78,8 +78,8 @@ type RunOptions struct {
 
 	// Logger receives, at Info, that Run waits for another holder, and when a term begins and ends. A
 	// term that ends with a loss or an error, and failed attempts of a Lease that is not a [Session], are logged at Warn: see docs/operate.md. A slow Logger delays the end of Run by at most a tenth of a
-	// second. Default: the Logger of the Session, if the Lease is a [Session] or a type that embeds one,
-	// and otherwise slog.Default() at the time of each record. slog.DiscardHandler turns logging off.
+	// second. Default: if the Lease is a [Session] or embeds one, the Logger of that Session; otherwise
+	// slog.Default(), which is called for each record. slog.DiscardHandler turns logging off.
 	Logger *slog.Logger
 }
 

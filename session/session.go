@@ -109,9 +109,9 @@ func (s *Session) checkedOptions() *Options {
 }
 
 // CheckAlive reports whether the lease is certainly still held: whether the clock has not yet reached U,
-// the time until which the Session may rely on the lease. It takes no lock, does not block and allocates
-// nothing. An infinite lease has a U only after the Session has learned of a break;
-// [Session.LastConfirmed] says when it was last confirmed.
+// the time until which the Session may rely on the lease. CheckAlive takes no lock, does not block and
+// allocates nothing. For an infinite lease there is no such time U until the Session learns of a break;
+// use [Session.LastConfirmed] to see when the lease was last confirmed.
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held

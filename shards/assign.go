@@ -27,9 +27,9 @@ type move struct {
 	from, to string // from is empty if the shard is free
 }
 
-// plan returns the moves after which every member has its share. It depends only on its arguments, not on
-// their order, so all processes that see the same list agree on every move. The giver of a shard ends the
-// work, and only the taker acquires the lease.
+// plan returns the moves after which every member has its share. The result depends only on the
+// arguments, not on the order of their elements, so all processes that see the same list agree on every
+// move. The giver of a shard ends the work, and only the taker acquires the lease.
 //
 // There are as few moves as possible: none if every member has its share and no shard is free, or if no
 // process may take more shards. A process that is not a member keeps nothing.

@@ -23,20 +23,22 @@
 //
 // The context of the work ends before another process works on the shard, under the conditions that package
 // session states. If the work has not returned Grace and two Intervals after its shard should move, the
-// process that should get the shard breaks its lease with a grace. Only the fencing token then protects the
-// data, so send it with each write.
+// process that should get the shard breaks the lease of the shard with a grace period. If the work is still
+// running when that period ends, only the fencing token protects the data, so send the token with each
+// write.
 //
 // # Bounds
 //
-// If the store answers, a shard that moves is without work for at most one Interval. All shares are
-// balanced at most two Intervals after a process has started or left, plus the time that the work takes to
-// stop. The shards of a process that crashes are idle for at most Session.Duration and one Interval.
+// As long as the store answers, a shard that moves to another process is idle for at most one Interval. All
+// shares are balanced at most two Intervals after a process has started or left, plus the time that the
+// work takes to stop. The shards of a process that crashes are idle for at most Session.Duration and one
+// Interval.
 //
-// If a process does not take a free shard that belongs to its share, for example because the work fails
-// there, another process takes the shard after at least four Intervals. For six times Session.Duration,
-// such a shard does not count when the shares are computed. A shard that no process can take does not
-// count either, and [Shard].Err says why. A process in which all work fails loses its shards, and tries
-// again with one shard after eight times Session.Duration or more.
+// If a process does not take a free shard that belongs to its share, for example because the work on the
+// shard fails there, another process takes the shard after at least four Intervals. For the next six times
+// Session.Duration, the shares are computed without that shard. They are also computed without a shard that
+// no process can take; [Shard].Err says why it cannot be taken. A process in which all work fails loses its
+// shards, and tries again with one shard after eight times Session.Duration or more.
 //
 // # Cost
 //

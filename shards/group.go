@@ -74,10 +74,11 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 // different names.
 //
 // work should return soon after its context has ended, with the cause [ErrMoving], [ErrRemoved] or
-// [ErrStopping], or with a [*lease.LostError]. If work returns earlier, Run calls it again after a pause,
-// which doubles from Session.Duration/32 to Session.Duration. After five errors in a row, Run releases the
-// shard and does not take it again for eight times Session.Duration, so that another process can. If work
-// panics, Run releases the lease of its shard, and the panic ends the process.
+// [ErrStopping], or with a [*lease.LostError]. If work returns before its context has ended, Run calls it
+// again after a pause. The pause is Session.Duration/32 at first, and doubles each time until it is
+// Session.Duration. After five errors in a row, Run releases the shard and does not take it again for eight
+// times Session.Duration, so that another process can. If work panics, Run releases the lease of its shard,
+// and the panic ends the process.
 //
 // When ctx has ended, Run ends all work, waits until all work and names have returned and the leases are
 // released, and returns nil. It returns an error only if it cannot begin: names or work is nil, another

@@ -150,9 +150,10 @@ func (m *machine) take(name string, order uint64, loads map[string]int, do *acti
 	do.take = append(do.take, taking{name, order})
 }
 
-// takeInPlace takes shards that have been free for long, because the process that should take them has crashed
-// or cannot work on them. One process tries after the other. A shard that is taken in this way is given last,
-// so that it does not return to where its work fails.
+// takeInPlace takes shards that have been free for a long time, because the process that should take them has
+// crashed or cannot work on them. The other processes try one after the other. When this process later gives
+// shards away, it gives those from takeInPlace last, so that they do not return to a process where the work on
+// them fails.
 func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string]int, now time.Time, do *actions) {
 	for _, s := range shards {
 		h := m.shards[s.name]

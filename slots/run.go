@@ -229,8 +229,8 @@ func isHopeless(err error) bool {
 	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit || errors.Is(err, errors.ErrUnsupported)
 }
 
-// pause waits for d, or until a watched slot changes. The signals of renewals cost at most one list in a
-// tenth of the Interval.
+// pause waits for d, or until a watched slot changes. It notices a change only after a tenth of the
+// Interval, so that the signals of frequent renewals cause at most one list in that time.
 func (r *run) pause(ctx context.Context, d time.Duration) {
 	least := min(d, r.o.Interval/10)
 	if clock.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {

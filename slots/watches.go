@@ -70,7 +70,7 @@ func (ws *watches) forward(ctx context.Context, signals <-chan struct{}) {
 	}
 }
 
-// drain drops a signal that came before the list that follows.
+// drain drops a pending signal. It is called before a list, which shows the change that the signal reports.
 func (ws *watches) drain() {
 	select {
 	case <-ws.changed:

@@ -11,7 +11,7 @@ type clock struct {
 	anchor time.Duration // if boot is "": the time of the leases when steady was 0; 0 before the first reading
 }
 
-// now returns the time of the leases, which is not before m.last. After a new boot, it sets the offset in m.
+// now returns the time of the leases. It is never before m.last. After a new boot, it sets the offset in m.
 func (c *clock) now(m *meta) (time.Time, error) {
 	steady, err := c.steady()
 	if err != nil {

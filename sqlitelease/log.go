@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// SQLite appends each commit to the log, the file "-wal", and begins it from the front when the database
-// contains all of it. It cannot do so while a program reads the database in a long transaction, so the log
-// would grow for as long as that takes.
+// SQLite appends each commit to the log, the file "-wal". Once the database contains the whole log, SQLite
+// overwrites the log from its beginning. It cannot do so while a program reads the database in a long
+// transaction, so the log would grow until that transaction ends.
 
-// logKept is the size in bytes to which SQLite shortens a log that it begins from the front.
+// logKept is the size in bytes to which SQLite shortens a longer log when it begins to overwrite it.
 const logKept = 4 << 20
 
 // logLimits bound the size of the log in bytes.

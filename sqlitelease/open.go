@@ -66,7 +66,7 @@ type Store struct {
 	tasks   sync.WaitGroup
 }
 
-// openPatience is how long Open and Close wait for a lock of another process.
+// openPatience is how long Open and Close wait for a lock that another process holds.
 const openPatience = 10 * time.Second
 
 // Open opens the file, or creates it if there is none. The folder must exist. Open refuses a database that

@@ -54,7 +54,7 @@ func (t *tx) rowVersion(name string) (version string, err error) {
 }
 
 // signalWritten signals the names that a transaction has written. If another store has committed since the last
-// poll, the next poll is at once.
+// poll, signalWritten makes the next poll happen at once.
 func (t *tx) signalWritten() {
 	for _, row := range t.written {
 		t.s.watches.Changed(row.name, strconv.FormatInt(row.version, 10))

@@ -26,8 +26,8 @@
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
 // The context of the function is canceled before another process can acquire the lease, even if answers
-// of the authority are late or lost. The section Conditions of package session lists when it is canceled
-// too late. Then only the token protects the data from late writes.
+// of the authority are late or lost. The section Conditions of package session lists the exceptions, in which
+// the context is canceled too late and only the token protects the data from late writes.
 //
 // # Moving from client-go
 //

@@ -42,9 +42,9 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. An index stands for a service that all machines
-// share. The guard of an index rejects a write whose fencing token is older than one that it has
-// seen.
+// An index is the resource that the lease protects. It stands for a service that all machines
+// share. Its guard rejects every write with a fencing token that is older than the newest token
+// that the guard has seen.
 type index struct {
 	guard   fencing.Guard
 	entries int

@@ -5,8 +5,8 @@
 //
 // A change is signalled within 100 ms, even if the process that made it has crashed. No file is ever deleted. To
 // clean up, remove the whole directory while no process uses it. The time is the wall clock, but it never goes back:
-// if the clock is set back, leases last longer, and if it is set forward, they end early. While a process is
-// suspended that has the lock of a file, no other process gets an answer about that lease.
+// if the clock is set back, leases last longer, and if it is set forward, they end early. While a process that has
+// the lock of a file is suspended, no other process gets an answer about the lease in that file.
 package dirlease
 
 import (

@@ -151,8 +151,9 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 // client makes the requests of one client. Each acquire and each change proposes a new ID, which is stored in
 // the variable newest when it is granted. All clients share this variable, and use its ID in most of their
 // requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later
-// acquire of unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs. A request that
-// was certainly not carried out, because the authority is out of reach, says nothing, so the client makes another one.
+// acquire of unknown outcome. If there is no ID yet, the client uses random IDs to renew, change and release. A
+// request that was certainly not carried out, because the authority is out of reach, says nothing, so the client makes
+// another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
@@ -202,8 +203,8 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	return short
 }
 
-// draw chooses from these actions, most of which write the record of a lease that is held. Breaks are
-// few, because after one the holder can only release the lease.
+// draw chooses from these actions, most of which write the record of a lease that is held. Breaks are rare in
+// the list, because after a break the holder can only release the lease.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,
 	lease.ActionRenew, lease.ActionRenew,

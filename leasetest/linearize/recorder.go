@@ -22,9 +22,10 @@ type Options struct {
 	// The Recorder then takes all times from time.Now. Default: the authority has a clock of its own.
 	Observed bool
 
-	// Set Late if each client measures for itself how long a lease lasts, from the time at which it has first
-	// seen the record, as with a Store of package engine. The Recorder then accepts that leases end late, and
-	// does not check MinRemaining. It is used only with Observed. Default: every client sees the same end.
+	// Set Late if each client measures for itself how long a lease lasts, as a Store of package engine does,
+	// which counts from the time at which it first sees the record. The Recorder then accepts that leases end
+	// late, and does not check MinRemaining. It is used only with Observed. Default: every client sees the
+	// same end.
 	Late bool
 
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It is
@@ -149,9 +150,10 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests for porcupine, and the end of the history of each name. Porcupine
-// assumes that the requests of one client do not overlap. The authority can execute a request with an unknown
-// outcome after later requests of its client, so these get another client number.
+// history returns the recorded requests in the form that porcupine reads, followed by a request that ends the
+// history of each name. Porcupine assumes that the requests of one client do not overlap. The authority can
+// execute a request with an unknown outcome after later requests of its client, so these get another client
+// number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

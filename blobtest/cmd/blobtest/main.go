@@ -27,9 +27,9 @@
 // The Date header of each answer shows the time of this command's clock. Some clients, such as rclone,
 // warn if it differs from their own time.
 //
-// With -tls the command makes a self-signed certificate and writes it to a file, whose name it prints and
-// which it removes when it ends. The certificate covers localhost, 127.0.0.1, ::1, the host of -addr, the
-// name of the machine, *.blob.localhost and *.blob.core.windows.net.
+// With -tls the command makes a self-signed certificate, writes it to a file, and prints the name of the
+// file. It removes the file when it ends. The certificate covers localhost, 127.0.0.1, ::1, the host of
+// -addr, the name of the machine, *.blob.localhost and *.blob.core.windows.net.
 //
 // After an interrupt, the command answers the requests in progress, for at most 5 s, and then ends. A
 // second interrupt ends it at once.

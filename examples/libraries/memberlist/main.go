@@ -4,8 +4,9 @@
 //	go run . -name a
 //	go run . -name b -join 127.0.0.1:PORT
 //
-// A process prints its address and what it sees and decides. It goes down with exit code 3. To cut it
-// off from others, write a line such as "cut 127.0.0.1:PORT" to its standard input.
+// Each process prints its address, and what it sees and decides. A process that must go down exits
+// with code 3. To cut a process off from others, write a line such as "cut 127.0.0.1:PORT" to its
+// standard input.
 package main
 
 import (

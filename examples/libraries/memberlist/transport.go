@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// A transport drops all packets and refuses all connections to addresses that are cut off.
+// A transport drops all packets to addresses that are cut off, and refuses all connections to them.
 type transport struct {
 	*memberlist.NetTransport
 	off sync.Map // from address to struct{}

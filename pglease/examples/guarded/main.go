@@ -38,8 +38,8 @@ func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	})
 }
 
-// run counts while it holds the lease, and after a loss waits for it again. If the program is told to
-// stop, run returns nil, also while it waits.
+// run counts while it holds the lease. If the lease is lost, run waits until it has acquired the lease
+// again. If the program is told to stop, run returns nil, also while it waits.
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))

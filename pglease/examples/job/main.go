@@ -1,6 +1,7 @@
 // Job makes a daily report. A scheduler starts it on every machine, and one of them makes the report and
 // stores it in a table, in the same database as the newest fencing token. A program that is started later
-// finds the report and does nothing. If a machine crashes before, the next start makes the report.
+// finds the report and does nothing. If a machine crashes before it has stored the report, the next
+// program that is started makes the report.
 //
 //	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	psql "$DATABASE_URL" -c 'create table reports (day date primary key, report text)'

@@ -1,6 +1,6 @@
 // Leader elects a leader among the processes of this machine. Run it in two terminals: the second
-// one waits. Stop the first with Ctrl-C, and the second leads at once. Kill it with -9, and the
-// second leads when the lease has ended.
+// process waits. If you stop the first process with Ctrl-C, the second leads at once. If you kill
+// the first process with -9, the second leads when the lease has ended.
 //
 //	go run ./examples/leader
 package main
