@@ -58,31 +58,35 @@ func (d pgxDatabase) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	if d.outside == nil {
 		return d.acquire(ctx)
 	}
-	if d.pool.Stat().ConstructingConns() == 0 {
-		d.outside.drain()
-	}
-	select {
-	case conn := <-d.outside.idle:
-		return conn, func() { d.outside.put(conn) }, nil
-	default:
-	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	conn, release, err := d.acquire(waiting)
-	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
-		return conn, release, err
-	}
-	if d.pool.Stat().ConstructingConns() == 0 { // all connections are in use
-		return d.acquire(ctx)
-	}
-	failed := d.outside.attempt()
-	select {
-	case conn := <-d.outside.idle:
-		return conn, func() { d.outside.put(conn) }, nil
-	case err := <-failed:
-		return nil, nil, err
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	for {
+		if d.pool.Stat().ConstructingConns() == 0 {
+			d.outside.drain()
+		}
+		select {
+		case conn := <-d.outside.idle:
+			return conn, func() { d.outside.put(conn) }, nil
+		default:
+		}
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		conn, release, err := d.acquire(waiting)
+		late := waiting.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !late {
+			return conn, release, err
+		}
+		if d.pool.Stat().ConstructingConns() == 0 { // all connections are in use
+			return d.acquire(ctx)
+		}
+		failed := d.outside.attempt()
+		select {
+		case conn := <-d.outside.idle:
+			return conn, func() { d.outside.put(conn) }, nil
+		case err := <-failed:
+			return nil, nil, err
+		case <-time.After(connectTimeout): // another request may have got the connection, or the pool may have connected
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
 	}
 }
 

@@ -16,6 +16,13 @@ func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority
 // Mute makes s send no notifications, as if its process ended after each commit.
 func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error { return nil } }
 
+// UseAttempts makes it seem that as many attempts to connect are under way as are allowed.
+func (s *Store) UseAttempts() {
+	for range cap(s.outside.attempts) {
+		s.outside.attempts <- struct{}{}
+	}
+}
+
 type renewer struct{ *rows }
 
 func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
