@@ -50,9 +50,10 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
-// break with period p, whose answer reported leaseTime seconds as the remaining time. The documentation
-// calls that time approximate: the service truncates it to whole seconds, and the emulator Azurite
-// rounds it. If the break had a period, the lease stays locked for at most that period.
+// break with period p. The answer to the break reported leaseTime seconds as the remaining time. The
+// documentation calls the remaining time approximate: the service truncates it to whole seconds, and
+// the emulator Azurite rounds it. If the break had a period, the lease stays locked for at most that
+// period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -67,13 +68,14 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // with the longest allowed period. A break shortens a lease only if its period is shorter than the remaining
 // time, which never exceeds the longest period. The second break therefore does not shorten the lease.
 //
-// It is sent only if a read of the blob has shown that the lease is breaking. But a new holder can acquire
-// the lease between that read and the break. If the new holder has written its token, the ETag of the blob
-// has changed, and the service refuses the break. If it has not, the service breaks its lease, which then
-// ends within a minute, and the answer reports the remaining time of the wrong lease. To detect this,
-// remainingAfterBreak then reads the blob again with id as the lease ID, which succeeds only while the lease
-// is locked under id. Because no holder can acquire a breaking lease, the lease was then already locked
-// under id when the service carried out the break.
+// The second break is sent only if a read of the blob has shown that the lease is breaking. But a new holder
+// can acquire the lease between that read and the break. If the new holder has written its token, the ETag
+// of the blob has changed, and the service refuses the break. If the new holder has not written it, the
+// service breaks the lease of the new holder, which then ends within a minute, and the answer reports the
+// remaining time of the wrong lease. To detect this, remainingAfterBreak then reads the blob again with id
+// as the lease ID, which succeeds only while the lease is locked under id. If this read succeeds, the lease
+// was already locked under id when the service carried out the break, because no holder can acquire a
+// breaking lease.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {

@@ -12,13 +12,14 @@ import (
 // the service's lease operation of the same name. For a read, it gets the properties of the blob. For a
 // write, it stores the metadata of the blob again without changes.
 //
-// The service does not report lease IDs. A result contains an ID only if the request contained it, or
-// if another holder has handed the lease over to an ID whose acquire through this Container was refused
-// before. The result of a read contains the state of the lease, and the owner, the duration and the
-// token of the last grant. The answer to a read has no remaining time, so Until is the latest time at
-// which the last grant of azlease can end. If the lease is breaking, Until allows for the breaks that
-// this Container has sent or read. The lease can end after Until if, since the last grant of azlease, another
-// client has leased the blob without azlease, or if the read happens between the two steps of a grant.
+// The service does not report lease IDs. A result contains an ID in two cases only: if the request
+// contained it, or if another holder has handed the lease over to this ID, and an acquire with this ID
+// was refused through this Container before. The result of a read contains the state of the lease, and
+// the owner, the duration and the token of the last grant. The answer to a read has no remaining time,
+// so Until is the latest time at which the last grant of azlease can end. If the lease is breaking,
+// Until allows for the breaks that this Container has sent or read. The lease can end after Until if a
+// client without azlease has leased the blob since the last grant, or if the read happens between the
+// two steps of a grant.
 //
 // The result of a refusal is empty, with one exception: if the service refuses to renew a breaking
 // lease, Do requests the remaining time from the service, and the result contains it.

@@ -58,7 +58,8 @@ func (f *generationSource) init(client *blockblob.Client, lowest uint64) {
 	f.client, f.lowest, f.slot = client, lowest, make(chan struct{}, 1)
 }
 
-// takeGeneration returns a generation that the floor blob reaches only after takeGeneration is called.
+// takeGeneration returns a generation that is higher than the one in the floor blob at the time of the
+// call.
 func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++

@@ -24,8 +24,9 @@ const maxTries = 5
 //
 // As an exception, acquire does not release the lease if the last token was granted to the ID of the
 // request. A process might already have held the lease under that ID, and might still rely on it. The
-// answer of the service does not show this, so acquire looks at the last token. If an upload has
-// removed that token and the Container does not remember it, acquire releases the lease.
+// answer of the service does not show whether the lease was held before, so acquire looks at the last
+// token. If an upload has removed that token and the Container does not remember it, acquire releases
+// the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {

@@ -32,8 +32,9 @@ func (k *copyInfo) setHeaders(h http.Header) {
 }
 
 // copyBlob serves Copy Blob and, with the header x-ms-requires-sync, Copy Blob From URL. The source must be
-// in the same account. The server writes the destination before it answers the request. In the service, a
-// Copy Blob can continue after the answer, so a lease on the destination must be infinite.
+// in the same account. This server writes the destination before it answers the request. The real service
+// can go on copying after it has answered a Copy Blob, so it requires that a lease on the destination is
+// infinite, and so does this server.
 //
 // Before version 2012-02-12, that lease can also be finite, the properties of the destination do not
 // describe the copy, and "a successful operation returns status code 201 (Created)".

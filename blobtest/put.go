@@ -138,7 +138,8 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	return c.writeBlob(w)
 }
 
-// deleteBlob serves Delete Blob, which deletes a blob, its snapshots, or one snapshot.
+// deleteBlob serves Delete Blob, which deletes a blob with all its snapshots, only all its snapshots, or
+// one snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

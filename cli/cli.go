@@ -252,8 +252,8 @@ func parse(cmd command, args []string) (*call, error) {
 
 var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
 
-// openExisting is like open, for a command that only reads or breaks leases. It makes no file, because
-// an empty list of a misspelt path would say that no lease is held.
+// openExisting is like open, for a command that only reads or breaks leases. It does not create the file of a
+// store: if the path is misspelt, the new, empty store would say that no lease is held.
 func (c *call) openExisting(ctx context.Context) (open.Leases, error) {
 	if path, err := open.Path(c.store); err == nil {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -64,8 +64,9 @@ func (h *tally) count(f func()) {
 	f()
 }
 
-// hold acquires as many leases as -leases says, or as fit, holds them for two Durations, and prints a row of a table. A
-// lease that is refused is asked for again, until the number of those held grows by less than a twentieth in one Duration.
+// hold acquires as many leases as -leases says, or fewer if the store grants no more, holds them for two Durations, and
+// prints a row of a table. It repeats refused requests until the number of held leases grows by less than a
+// twentieth in one Duration.
 func (b *benchmark) hold() error {
 	h := new(tally)
 	sessions, err := b.sessions(h, 0, b.leases, 0)

@@ -173,7 +173,7 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 	return ran, err
 }
 
-// contendForSlot contends for one of the slots under the name, with the lists of all that contend.
+// contendForSlot contends for one of the slots under the name.
 func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold func(context.Context, *session.Session, lease.Token) error) error {
 	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o, Polled: r.status.note})
 	if err != nil {
@@ -190,8 +190,8 @@ func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold f
 	return err
 }
 
-// hold runs the command, and goes on holding the lease until the time of -min-hold is over. The lease ends early if it is
-// lost, or at a signal.
+// hold runs the command. If the command ends before the time of -min-hold is over, hold keeps the lease until then,
+// unless the lease is lost or a signal arrives.
 func (r *running) hold(held context.Context, h *holding) (err error) {
 	least := time.NewTimer(r.minHold)
 	defer least.Stop()

@@ -299,8 +299,8 @@ func killAll(pid, group int) {
 }
 
 // killOnce kills a process group and all descendants of a process, and reports whether there were any.
-// Without a /proc of this PID namespace, it kills the group only. When the group is empty, it sets the
-// group to 0, because another group can then get the same ID.
+// Without a /proc of this PID namespace, it kills the group only. When the group is empty, it sets
+// *group to 0, so that it does not kill another group that gets the same ID later.
 func killOnce(pid int, group *int) (found bool) {
 	if *group > 0 {
 		err := syscall.Kill(-*group, syscall.SIGKILL)

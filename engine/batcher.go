@@ -133,7 +133,7 @@ func (b *Batcher[Q, A]) startNext() {
 	}
 }
 
-// sendNext sends one request with the renewals that are needed first when the Gate lets it through.
+// sendNext waits until the Gate lets one request through, and sends in it those renewals that are needed first.
 func (b *Batcher[Q, A]) sendNext() {
 	defer b.ended()
 	request := Request{Urgent: b.Kind.Urgent}

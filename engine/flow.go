@@ -123,7 +123,8 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		f.took += (now.Sub(sent) - f.took) / 8
 	case f.answered.Before(sent) && f.cut.Before(sent):
 		// The server is silent. When it wakes up, it will first find requests whose callers no
-		// longer wait. So the limit is halved each time, until only a few more requests are sent.
+		// longer wait. So the limit is halved again and again while the server is silent, until only a few requests are
+		// sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
 	f.pass(now)
@@ -146,7 +147,7 @@ func (f *flow) pass(now time.Time) {
 	}
 }
 
-// late reports whether a request that is sent now would be answered after its deadline.
+// late reports whether a request would be answered after its deadline if it were sent now.
 func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
 
 // next removes the first of the requests of a kind that wait.

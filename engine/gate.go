@@ -198,7 +198,8 @@ func (g *Gate) fallBehind(n int) {
 	g.behind += n
 }
 
-// needed returns when a request is needed: before the lease ends, if the store holds it, or before ctx ends.
+// needed returns the time by which a request must be answered: the end of the lease if the store holds it, and
+// otherwise the deadline of ctx, or the current time if ctx has none.
 func (g *Gate) needed(ctx context.Context, name string) time.Time {
 	if g != nil {
 		g.mu.Lock()
@@ -248,7 +249,8 @@ func (g *Gate) Note(name string, r lease.Record) {
 
 // A FullError reports that a lease was not acquired, or a record not read, because the server is busy with the
 // renewals of the leases that the store holds. It wraps [lease.ErrUnsent], because the request was certainly
-// not carried out. If the request waited in vain, it also wraps [ErrTooLate] or the error of the context.
+// not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the error of the
+// context.
 type FullError struct {
 	Asked  float64 // renewals a second of the leases that are held, and of the one that is refused
 	Does   float64 // requests a second that the server did lately, where each renewal counts as one

@@ -42,7 +42,7 @@ func isAnswer(err error) bool {
 	return c != 0 && c != lease.ErrUnsent && c != lease.ErrClosed
 }
 
-// Swap calls f, which must replace a record as the method Swap of a [lease.Store] does, and returns its error. The
+// Swap calls f and returns its error. Like the method Swap of a [lease.Store], f must replace a record. The
 // parameter of f says how the Gate must treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless it sends
 // the request through a [Batcher].
 //

@@ -15,10 +15,11 @@ const (
 	clockDrift      = 0.001 // as much as the clock of a holder may be wrong
 )
 
-// A LateClock finds leases that have ended, although the server's clock does not show it because it was set
-// back. A holder renews its lease before the remaining time of the record is over, and a renewal changes the
-// version. So if this process has seen the same version for longer than that, the lease has ended. If a renewal
-// comes after all, the next swap of the record fails, because the version is another one.
+// A LateClock finds leases that have ended although, by the server's clock, they have not, because that clock
+// was set back. A holder renews its lease before the remaining time of the record is over, and a renewal
+// changes the version. So if this process has seen the same version for longer than the remaining time, the
+// lease has ended. If a renewal comes after all, the next swap of the record fails, because the version is
+// another one.
 type LateClock struct {
 	Server string       // the product, for the log
 	Logger *slog.Logger // gets a warning, at most once a minute; nil means slog.Default() at that time

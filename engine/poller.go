@@ -106,8 +106,8 @@ func (p *Poller) Add(ctx context.Context, name, version string) (<-chan struct{}
 	return c, err
 }
 
-// Changed signals the watches of a name at once, unless this version has been signalled already. A store calls
-// it after its own writes, so that watches in the same process need not wait for the next poll.
+// Changed signals the watches of a name at once, unless they have already been signalled for the given version. A store
+// calls Changed after its own writes, so that watches in the same process need not wait for the next poll.
 func (p *Poller) Changed(name, version string) {
 	if w := p.current(); w != nil {
 		w.Update(name, func(last *string) bool {
@@ -186,7 +186,8 @@ func (p *Poller) poll(ctx context.Context) {
 	}
 }
 
-// watchedNames returns the names to read. If there are none, the goroutine ends, and the next watch starts another.
+// watchedNames returns the names to read. If there are no names, the polling goroutine ends, and the next watch starts
+// another.
 func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

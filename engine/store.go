@@ -168,9 +168,9 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 // record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the current entry if
 // the Backend has returned that. If next is a grant, Swap raises its Epoch above [Options.Floor].
 //
-// Swap does not write the time next.Until, but the time that is left until then, rounded up to a multiple of 1
-// ms, and at least 1 ms. If [lease.CheckName] rejects the name, or [lease.Record.ValidateAfter] rejects the
-// new record, Swap returns their error and sends no request.
+// Instead of the time next.Until, Swap writes how much time is left until then, rounded up to a multiple of 1
+// ms, and at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record,
+// Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -268,7 +268,7 @@ func (s *Store) Note(name string, e Entry) {
 // known entry, which can be newer than e. The request was sent at the elapsed time sentAt or later. If the
 // Store already knew a newer entry at that time, the server has lost it, for example because it was
 // restored from a backup. The Store then forgets the newer entry and stores e. If fromList is true, e comes
-// from a list, and the Store does not forget another name to make room for a new one.
+// from a list, and the Store does not forget another name to make room for e.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()

@@ -155,9 +155,10 @@ func secondsLeft(k engine.Retained) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// nextRenewTime returns the renewTime for a write: the current time, or one second after the stored
-// renewTime if that is later. Electors compare only the whole seconds of renewTime. An elector that did
-// not notice a renewal could replace the holder up to a second before the lease ends.
+// nextRenewTime returns the renewTime for a write: the current time or one second after the stored
+// renewTime, whichever is later. Electors compare only the whole seconds of renewTime, so if these did
+// not change, an elector would not notice the renewal, and could replace the holder up to a second
+// before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

@@ -95,8 +95,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which needs fewer exchanges with the API server than
-// lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
-// Load. Before it refuses a request, it reads the record again.
+// lease.NewAuthority(s). The authority starts each request from the last record that the Store has
+// seen, without a Load. Before it refuses a request, it reads the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.Store.Authority()} }
 
 // Swap replaces the record only if its version is still old.Version. It stores the remaining time of

@@ -279,7 +279,8 @@ func (a authorityTester) read(name string) lease.Result {
 	return res
 }
 
-// requireOnce checks a request that is granted unless a message is lost, by reads before and after it.
+// requireOnce checks the outcome of a request that is granted unless a message is lost. It compares the
+// results of two reads, one before the request and one after it.
 func (a authorityTester) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record

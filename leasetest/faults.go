@@ -30,7 +30,8 @@ func (p *contender) cutWithoutScript() {
 	}
 }
 
-// stall prevents renewals until mend, by a cut or by a pause of the contender's clock. It needs canStall.
+// stall prevents renewals until mend is called. It cuts the connection of the contender or pauses its
+// clock. It needs canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -97,7 +98,7 @@ func (p *tester) endingAfter(d time.Duration, n int) context.Context {
 	return p.endingBecause(context.Canceled, d, n)
 }
 
-// endingBecause is like endingAfter, but the context has the given cause.
+// endingBecause is like endingAfter, but the context ends with the given cause.
 func (p *tester) endingBecause(cause error, d time.Duration, n int) context.Context {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	go func() {

@@ -253,8 +253,8 @@ var guardRules = []rule{
 			p.admits(g, epoch)
 		}
 	}},
-	// The next rule is the last in this list, because it can end the process: the function that it passes to
-	// the guard panics. If the guard runs it in a new goroutine and does not recover, the process ends.
+	// The next rule passes a function that panics to the guard. If the guard runs the function in a new
+	// goroutine and does not recover, the process ends, so this rule is the last in the list.
 	{"G3/a-failure-does-not-lower-the-mark", "a function that fails or panics leaves the mark raised", 0, func(p *tester) {
 		g := p.guard()
 		p.admits(g, 1)

@@ -70,7 +70,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority returns an authority that passes calls on to a and records them in the history.
+// authority returns an authority that passes its calls on to a, and records the calls in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return wrap.Authority(historicAuthority{a, h}, a)
 }

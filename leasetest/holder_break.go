@@ -233,7 +233,7 @@ var breakRules = []rule{
 			a.requireLosses(n)
 			w.revoke(p.D*17/20 - time.Since(began))
 			p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
-			// A coarse clock may be unable to show that the end is earlier.
+			// A holder with a coarse clock may be unable to see that the end is now earlier.
 			again, isCertain := warned()[before:], 2*p.Slack < p.D/20
 			wasCalledAgain := len(again) == 2 && again[1].Before(first[0])
 			movedLater := slices.ContainsFunc(again, first[0].Before)

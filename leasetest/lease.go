@@ -30,8 +30,8 @@ type Holder struct {
 //
 // Each subtest calls newLease to get a lease that the holder h has not acquired yet, as [TestStore] calls
 // newStore. newLease should call t.Cleanup with a function that stops all goroutines of the lease. That
-// function must not use t.Context(), which is canceled before cleanup functions run. The suite also
-// passes invalid holders to newLease, which must pass the error to t.Fatal.
+// function must not use t.Context(), which is canceled before cleanup functions run. The suite also calls
+// newLease with invalid holders, and newLease must then pass the error to t.Fatal.
 //
 // For a lease that uses an authority of its own, remove [CanUseAuthority] from [Options].Can.
 // [Holder].Authority is then nil. LeaseHooks.Revoke and LeaseHooks.Cut let the suite test more of its

@@ -59,7 +59,8 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	})
 }
 
-// disturb passes the nth message from now, counted from 1, to the given Transmit function.
+// disturb passes one of the next messages to the given Transmit function: the next one if nth is 1, the one
+// after it if nth is 2, and so on.
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

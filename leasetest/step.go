@@ -203,7 +203,8 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules test functions like lease.Step, with times and epochs that no authority under test has.
+// stepMachineRules test functions like lease.Step, with times and epochs that no authority under test can
+// reach.
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,

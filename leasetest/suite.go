@@ -83,11 +83,11 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// isVital reports whether no other rule is worth checking if r fails.
+// isVital reports whether the suite must end if r fails, because no other rule is then worth checking.
 func isVital(r rule) bool { return strings.HasSuffix(r.name, "/it-works-at-all") }
 
 // A pace delays a rule that starts while many other rules are running. If hundreds of rules started at
-// the same time, a real engine would answer their first requests later than they expect.
+// the same time, a real engine would answer the first requests of the rules later than the rules expect.
 type pace struct {
 	mu      sync.Mutex
 	running int

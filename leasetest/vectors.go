@@ -127,8 +127,8 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is positive, finite and not a multiple of a millisecond, so that only an exact
-// clock can measure it.
+// fraction reports whether d is positive, finite and not a multiple of a millisecond. Only an exact clock can
+// measure such a d.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
 
 // vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables: a

@@ -70,10 +70,10 @@ func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 	return res, nil
 }
 
-// Decide decides for the given view, which should have been stable for a moment. It takes at most Delay +
-// Timeout. If the view changes, end ctx and call Decide with the new view. The earlier call then returns
-// Undecided and the error of ctx, and undoes its request in the background, for at most Timeout; the next
-// call waits for that. The calls of one Decider run one after the other.
+// Decide decides for the given view. Call it when the view has been stable for a moment. It takes at most
+// Delay + Timeout. If the view changes, end ctx and call Decide with the new view. The earlier call then
+// returns Undecided and the error of ctx, and undoes its request in the background, for at most Timeout;
+// the next call waits for that. The calls of one Decider run one after the other.
 //
 // If the lease was not granted to this part in time, the decision is Down, and the error says why. The
 // error is nil if another part has the lease, if no reachable member counts, or if the decision is

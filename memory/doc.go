@@ -17,8 +17,8 @@
 //
 // # Forgetting
 //
-// A Store does not grow forever, although it has no goroutine that deletes old records. Instead, each write
-// deletes a few of them, so no write takes long. A Store deletes
+// A Store does not grow forever, although it has no goroutine that deletes old records: each write deletes
+// a few old records, so no write takes long. A Store deletes
 //
 //   - old Available records, so that at most [Idle] of them remain. It may delete an Available record as
 //     soon as more than 64 records are Available. After a million names were leased and released once, at

@@ -19,9 +19,9 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e. First it replaces s.absence, the entry for all unknown names. The new absence
-// has an Epoch that is at least that of e, so that the tokens of the name never decrease, and a new
-// version, so that a Swap with the version of the old entry returns a conflict.
+// forget removes the entry e. Before that, it replaces s.absence, the entry that stands for all unknown
+// names. The new absence has an Epoch that is at least the Epoch of e, so that the tokens of the name never
+// decrease, and a new version, so that a Swap with the version of the old entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()

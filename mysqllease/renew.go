@@ -42,8 +42,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
 }
 
-// renewMany sends renewals in one statement, which the gate has let pass. It returns the time at which each lease
-// was renewed, or 0 if that lease was not renewed.
+// renewMany sends renewals in one statement. The gate has already let the statement pass. renewMany returns the time
+// of each renewal, and 0 for a lease that was not renewed.
 func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]int64, error) {
 	wanted := make([][6]any, len(all))
 	for i, r := range all {

@@ -252,7 +252,7 @@ func (e *backend) put(ctx context.Context, key string, revision uint64, next eng
 	return e.newEntry(next, written, true), nil
 }
 
-// While the stream has no leader, no server receives a published message. The client then publishes it
+// While the stream has no leader, no server receives a published message. The client then publishes the message
 // again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 

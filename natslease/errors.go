@@ -154,8 +154,8 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// maxDetection is how soon a client should detect that its connection has died silently. If the ping interval
-// of the client makes this detection slower, the text of a timeout error recommends ConnectOptions.
+// maxDetection is the longest time that a client should need to detect that its connection has died silently. If the
+// ping interval of the client is too long for that, the text of a timeout error recommends ConnectOptions.
 const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.

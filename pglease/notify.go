@@ -40,7 +40,8 @@ type batch struct {
 }
 
 // notify adds the name of a changed lease, and the time of the change, to the next batch, and returns
-// after the attempt to send it. If ctx is done before, it returns at once, but the batch is still sent.
+// after the attempt to send it. If ctx is done before that, notify returns at once, but the batch is still
+// sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
 	if n.next == nil {

@@ -89,15 +89,15 @@
 //
 // Each record stores the time of its last write, and no later request for the record uses an earlier time. If
 // the server's clock is set backward, requests use the time in the record until the clock has passed it.
-// [Store.Load] stores its time only if the lease has ended, or if [Options.Replicas] is set. If the clock is
-// set backward between two calls of Load for a held lease, the second can therefore return an earlier time than
-// the first.
+// But [Store.Load] stores the time of the read only if the lease has ended, or if [Options.Replicas] is set. If
+// the clock is set backward between two calls of Load for a held lease, the second call can therefore return an
+// earlier time than the first.
 //
 // # Exchanges
 //
-// An exchange is one request to the server and its answer. [Store.Load] and [Store.Swap] take one each, and run
-// one script each. An acquire without contention takes two: a Load and a Swap. A refused request takes one, a
-// Load.
+// An exchange is one request to the server and its answer. [Store.Load] and [Store.Swap] each take one
+// exchange, in which the server runs one script. An acquire without contention takes two exchanges: a Load and
+// a Swap. A refused request takes one, a Load.
 //
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same Store, which
 // computes the new record from the last one that it committed. A Store remembers at most [Options.Names]

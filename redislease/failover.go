@@ -6,10 +6,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FailoverOptions returns options for redis.NewFailoverClient. With them, the client needs about three
-// seconds to pass a frozen sentinel, which accepts connections and never answers, because they limit each
-// request to a sentinel to one second and do not repeat it. With the defaults of go-redis, that takes about
-// 16 s. No Store can shorten it, because only the client sends requests to the sentinels.
+// FailoverOptions returns options for redis.NewFailoverClient. The options limit each request to a sentinel
+// to one second, and turn off repetitions. The client therefore needs about three seconds to give up a
+// frozen sentinel, which accepts connections but never answers. With the defaults of go-redis, that takes
+// about 16 s. No Store can shorten this time, because only the client sends requests to the sentinels.
 //
 // The master is the name of the primary in the configuration of the sentinels. Further options, such as
 // Password, can be set before the client is made.

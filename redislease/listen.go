@@ -23,8 +23,8 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the published signals over a connection of its own, and forwards them to the
-// watches. It uses a client that can connect only once, because a redis.PubSub reconnects by itself and
-// does not report whether signals were lost before it reconnected.
+// watches. Its client can connect only once: otherwise the redis.PubSub would reconnect by itself,
+// without reporting whether signals were lost meanwhile.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub

@@ -34,9 +34,9 @@ type Mark struct {
 	key    string
 }
 
-// NewMark returns the mark under the given key. It sends no request, and panics if client is nil. Each
-// use of a mark with an empty key, such as the zero Mark, returns a [*lease.FieldError] with the Code
-// [lease.ErrOption] and sends no request.
+// NewMark returns the mark under the given key. NewMark sends no request, and panics if client is nil.
+// If the key is empty, as in the zero Mark, each use of the mark returns a [*lease.FieldError] with
+// the Code [lease.ErrOption] and sends no request.
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
 		panic("redislease: NewMark: client must not be nil")

@@ -29,8 +29,8 @@ type servers interface {
 	// request. If later requests use another client, failOver returns the old one.
 	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether the Store should check for a new primary. Then call check, which can take
-	// long. If there is a new primary, check returns the client of the old one.
+	// moved reports whether the Store should check for a new primary. If so, call check, which can take long. If check
+	// finds a new primary, it returns the client of the old primary.
 	moved() bool
 	check() (old *redis.Client)
 

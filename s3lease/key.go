@@ -25,7 +25,8 @@ func keyOf(name string) string {
 	return key[:keptOfLong] + "=_" + hex.EncodeToString(hash[:])
 }
 
-// keyPrefix returns a prefix of the keys of all names that begin with prefix, and perhaps of others.
+// keyPrefix returns a prefix of the keys of all names that begin with the given prefix. The keys of other names
+// can have it too.
 func keyPrefix(prefix string) string {
 	key := escape(prefix)
 	return key[:min(len(key), keptOfLong)]

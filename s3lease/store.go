@@ -53,8 +53,8 @@ type Store struct {
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
 // New returns a Store in a bucket, and sends no request. Before its first load and its first write, the Store
-// checks, with up to three writes of the object "=check", that the service honours conditional writes. If it
-// does not, the request fails with a [*lease.PermanentError].
+// checks that the service honours conditional writes. To do so, it writes the object "=check" up to three
+// times. If the service does not honour them, the load or write fails with a [*lease.PermanentError].
 //
 // The Store uses the options of the client, but turns off their retries. If the options have no HTTPClient,
 // the Store closes connections to a server that does not answer. New returns a [*lease.FieldError] if the

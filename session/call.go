@@ -121,11 +121,11 @@ func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).Release)
 }
 
-// ReleaseUncertain releases the lease if an Acquire with an unknown outcome has acquired it. Unlike
-// Release, it neither ends a lease that the Session holds nor cancels a running Acquire. Call it if the
-// last Acquire of a program has an unknown outcome, because otherwise the lease can stay locked although
-// no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends, it does the same
-// as [Session.Release].
+// ReleaseUncertain releases the lease if it was acquired by an Acquire whose outcome is unknown. Unlike
+// Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire.
+// Call it if the last Acquire of a program has an unknown outcome, because otherwise the lease can stay
+// locked although no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends,
+// ReleaseUncertain does what [Session.Release] does in this case.
 func (s *Session) ReleaseUncertain(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
@@ -183,9 +183,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // another holder has handed over to the returned ID, until the ID changes.
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that
-// has returned an error. A lease that is handed over to an earlier ID stays locked until an Acquire of
-// the Session is refused because of it. The Session then releases the lease. After Close, ID returns the
-// zero ID, which HandOver does not accept.
+// has returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked
+// until an Acquire of the Session is refused for this reason. The Session then releases the lease. After
+// Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })
 	return id

@@ -19,9 +19,9 @@ import (
 //
 // New returns an error if a field is out of range. New refuses a duration below 1 ms, except in
 // Margin and MaxClockJump, because such a duration is usually a number without a unit. New also
-// checks that there is time to retry a failed renewal before the work must stop: RenewInterval + 2
-// RequestTimeout + RetryDelay + StopWindow must not be longer than U - sent. U - sent is the time
-// for which the Session relies on one grant, as the package documentation explains.
+// checks that there is time to retry a failed renewal before the work must stop. To make sure of
+// that, RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not be longer than the time
+// for which the Session relies on one grant, which the package documentation calls U - sent.
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The
 	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
@@ -199,9 +199,9 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n, but at least the constant named shortest, and at most the constant named
-// longest. A default that is computed as d/n is therefore valid even if d is invalid, so the caller
-// gets an error only for d.
+// fraction returns d/n, limited to the range between the constants shortest and longest. A default
+// that is computed as d/n is therefore valid even if d is invalid, so the caller gets an error only
+// for d.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }

@@ -211,7 +211,7 @@ func (s *Session) reportEnd(cause error) (hook func()) {
 	return bind(s.o.Trace.Ended, info)
 }
 
-// reportStop logs that a stop window begins, and returns a function that calls the hook, or nil
+// reportStop logs that a stop window begins. It returns a function that calls the hook Stopping, or nil
 // if the Trace has no such hook.
 func (s *Session) reportStop(e *lease.LostError) (hook func()) {
 	s.stopping = e

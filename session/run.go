@@ -165,8 +165,8 @@ func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) 
 	return true, takenOver, err
 }
 
-// repeat calls once for each term, until once does not get the lease or there must not be another
-// term.
+// repeat runs one term after the other, each by a call of once, until once does not get the lease
+// or there must not be another term.
 func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver bool, err error)) error {
 	for {
 		granted, takenOver, err := once()

@@ -13,10 +13,10 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// RunAll is like [Run], but f needs all of the leases at once. RunAll calls f with their tokens, in the
-// order of ls. The context of f ends when the first lease is about to end. Its cause is the LostError of
-// that lease, whose Name tells which one it is. After f, or after a failure, all leases are released at
-// the same time.
+// RunAll is like [Run], but for a function f that needs several leases at once. RunAll calls f with the
+// tokens of the leases, in the order of ls. The context of f ends as soon as one of the leases is about
+// to end. The cause of the context is then the LostError of that lease, and the Name in it tells which
+// lease it is. After f, or after a failure, all leases are released at the same time.
 //
 // RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits for
 // the next. So two calls of RunAll never wait for each other, in whatever order they list the leases,
@@ -24,9 +24,9 @@ import (
 // RunAll waits for another one, RunAll does not call f, and returns the same error as after a loss during
 // f. [RunOptions.Again] decides about all leases together.
 //
-// The leases can be at different authorities, but must have different names, and a method Name, as a
-// Session has. If they do not, or if ls is empty, RunAll returns a [*lease.FieldError] with the code
-// [lease.ErrOption].
+// The leases can be at different authorities. But each must have a method Name, as a Session has,
+// and no two may have the same name. If ls does not meet these conditions or is empty, RunAll
+// returns a [*lease.FieldError] with the code [lease.ErrOption].
 func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, toks []lease.Token) error, o *RunOptions) error {
 	rs, err := runners(ctx, ls, f == nil, o)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A subject is the Lease of a call of Run. A Session has all of these methods. A type that embeds a
-// Session has them too, and may replace some of them.
+// A subject is the Lease of a call of Run. A Session has all of these methods. A type that embeds a Session
+// has these methods too, and may replace some of them.
 type subject interface {
 	lease.TokenAcquirer
 	lease.Waiter
@@ -110,7 +110,7 @@ func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Durati
 	return holds
 }
 
-// stall lets the term with the given token end, because its work makes no progress.
+// stall ends the term with the given token, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
 	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
 }

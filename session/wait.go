@@ -10,8 +10,8 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// Wait blocks until it may be worth calling Acquire. It does not acquire the lease, so another holder
-// may be first. It returns nil if
+// Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another holder
+// may acquire it first. Wait returns nil if
 //
 //   - the lease is not locked;
 //   - the lease is locked, but the Session may still acquire it, because it is locked under an ID of
@@ -39,7 +39,7 @@ func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) e
 	return err
 }
 
-// When a call of Wait is answered, the context of the call ends with the cause errAnswered.
+// errAnswered is the cause with which the context of a call of Wait ends when the call is answered.
 var errAnswered = errors.New("the lease was given up")
 
 // An ender ends the context of a call of Wait.

@@ -26,8 +26,8 @@ import (
 //   - context.Canceled: the returned function was called.
 //
 // A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the lease
-// is then still held, call Release before the next Acquire, because an Acquire of a held lease sends no
-// request and returns true.
+// is still held after the context has ended, call Release before the next Acquire, because an Acquire of
+// a held lease sends no request and returns true.
 //
 // Until the returned function is called, the Session assumes that the work is running. So call the
 // function even if the context has ended. If the lease is lost before the call, the Session does not

@@ -130,8 +130,8 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 	return l, nil
 }
 
-// namesMember reports whether a drain lease with the given last part of its name is for a process. The name may also be
-// the whole owner of the lease with which the process announces itself.
+// namesMember reports whether a drain lease is for the process m. The parameter name is the last part of the name of
+// the drain lease. It may also be the whole owner of the lease with which the process announces itself.
 func namesMember(name string, m *Member) bool {
 	who, _ := member.MemberLease.Cut(name)
 	return name == m.ID || name == m.Owner || who == label(m.Owner, m.ID)

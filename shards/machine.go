@@ -74,7 +74,7 @@ func (m *machine) named(names []string, err error, now time.Time) (reports []rep
 	return reports
 }
 
-// failed notes that a shard has failed, so this process does not take it for the pause.
+// failed notes that a shard has failed, and begins a cooldown during which this process does not take the shard.
 func (m *machine) failed(name string, err error, pause time.Duration, now time.Time) report {
 	h := m.history(name)
 	h.fail(err, now, pause, cooldownOfWork*m.o.Session.Duration)

@@ -95,8 +95,8 @@ type slot struct {
 
 // Number returns the number of the slot, which is at least 0. The argument is the context that [Slots.Run]
 // passes to its function, or one derived from it; for any other context, ok is false. Each slot is a lease
-// of its own, so tokens can only be compared if they are of the same slot: a resource needs one guard for
-// each number.
+// of its own, so only tokens of the same slot can be compared, and a resource needs one guard for each
+// number.
 func Number(ctx context.Context) (number int, ok bool) {
 	s, ok := ctx.Value(slotKey{}).(slot)
 	return s.number, ok

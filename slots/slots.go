@@ -161,7 +161,8 @@ func (s *Slots) breakExcess(ctx context.Context) (err error) {
 			break
 		}
 	}
-	// As long as another process has been told of more than n slots, that process may still be told of n.
+	// While slots above n are leased, s.excess stays set: if another process still knows a larger number, it may
+	// be told of n later, and the slots above n must then be broken.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
 		s.excess.Store(false)
 	}

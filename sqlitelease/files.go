@@ -17,7 +17,8 @@ type files struct {
 	opened   [len(suffixes)]fs.FileInfo
 }
 
-// SQLite keeps the log of the last commits in "-wal" and its index in "-shm". The lockFile is "-lock".
+// SQLite keeps the log of the last commits in "-wal", and the index of that log in "-shm". The lockFile
+// is "-lock".
 var suffixes = [...]string{"-wal", "-shm", lockSuffix}
 
 // removeStale removes what an earlier database at this path has left: its log if the database is new, and

@@ -10,12 +10,12 @@ import (
 
 // A lockFile is the file "-lock" beside the database. A store locks it whenever it uses the database.
 //
-// The locks that SQLite takes are not enough. POSIX record locks belong to a process, and a process loses
-// all of those that it has on a file as soon as any part of the process closes that file, such as a backup
-// or a checksum that has read it (https://www.sqlite.org/howtocorrupt.html, section 2.2). After that, two
-// processes could write at the same time, and both grant a lease. The lock of flock(2) belongs to the open
-// file, so nobody else can drop it. On systems without flock, such as Windows, the locks that SQLite takes
-// belong to the open file too, and the lockFile only notes what was committed.
+// The locks that SQLite takes are not enough. POSIX record locks belong to a process. As soon as any part
+// of the process closes a file, for example a backup or a checksum that has read the file, the process
+// loses all of its locks on that file (https://www.sqlite.org/howtocorrupt.html, section 2.2). After that,
+// two processes could write at the same time, and both grant a lease. The lock of flock(2) belongs to the
+// open file, so nobody else can drop it. On systems without flock, such as Windows, the locks that SQLite
+// takes belong to the open file too, and the lockFile only notes what was committed.
 //
 // The lockFile contains the version of the last commit and the highest epoch. If the database shows an
 // older version, somebody has put an older copy in its place, or has removed its log.
@@ -34,9 +34,10 @@ const (
 	asking  = 'w'
 )
 
-// ask tells the store that has the lock that another store is waiting for it. It is only a hint, so it needs no lock,
-// and an error shows in the next transaction. Before the first commit, it does nothing, because a byte behind numbers
-// that are not there yet would make a file that read does not understand.
+// ask tells the store that has the lock that another store is waiting for it. This is only a hint, so ask needs no
+// lock, and ignores an error, which the next transaction would also get. Before the first commit, ask does nothing,
+// because the file does not contain its numbers yet: if it contained only the byte after them, read would not
+// understand the file.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)

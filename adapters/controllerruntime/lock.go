@@ -224,8 +224,8 @@ func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant, to be sent with each write. It is empty before the
-// first grant, after a release and after a refusal.
+// Token returns the fencing token of the last grant, to be sent with each write. The token is empty before
+// the first grant, after a release and after a refusal.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()

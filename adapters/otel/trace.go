@@ -17,8 +17,8 @@ import (
 
 // Trace returns hooks for [session.Options] that record the instruments of a Session. All Sessions of a
 // program can share them. They never block, and are safe for concurrent use. Trace returns an error if
-// the meter of the provider does, and a [*lease.FieldError] if the provider is nil or an option is out of
-// range.
+// the meter of the provider returns one, and a [*lease.FieldError] if the provider is nil or an option is
+// out of range.
 func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
 	if provider == nil {
 		return nil, fields.Missing("Trace.provider")

@@ -16,7 +16,7 @@ type Store interface {
 	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
 }
 
-// Suites runs the conformance suites for a store. All stores that its functions make in one test must
+// Suites runs the conformance suites for a store. All stores that the functions of a Suites make in one test must
 // have the same data. Each function gets the t of the rule.
 //
 // With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. So a store that

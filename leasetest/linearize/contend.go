@@ -148,12 +148,11 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire and each change proposes a new ID, which is stored in
-// the variable newest when it is granted. All clients share this variable, and use its ID in most of their
-// requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later
-// acquire of unknown outcome. If there is no ID yet, the client uses random IDs to renew, change and release. A
-// request that was certainly not carried out, because the authority is out of reach, says nothing, so the client makes
-// another one.
+// client makes the requests of one client. Each acquire and each change proposes a new ID. If the request is granted,
+// the client stores the ID in the variable newest. All clients share this variable, and use its ID in most of their
+// requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later acquire of
+// unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs. A request that was
+// certainly not carried out, because the authority is out of reach, says nothing, so the client makes another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked, by the last answer
