@@ -91,9 +91,9 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound returns the duration and the remaining time of a stored record, each shortened to the longest time
-// that the Limits allow: MaxDuration for a finite lease, even while it is breaking, and MaxPeriod for the
-// break of an infinite one. An infinite duration is never shortened. A record can exceed the limits if it
+// Bound returns the duration and the remaining time of a stored record. It shortens either if it is longer
+// than the Limits allow. The longest time is MaxDuration for a finite lease, and MaxPeriod for the break of an
+// infinite lease. An infinite duration is never shortened. A record can exceed the limits if it
 // was written by hand or under other limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. Only a store that counts by

@@ -30,8 +30,8 @@ import (
 // The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
 // "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
 //
-// Only one process group has the terminal. If stdin and stdout are terminals, the command gets it before
-// "begin". Otherwise the holder may be part of a pipeline, whose processes share the terminal: the command
+// Only one process group has the terminal. If stdin and stdout are terminals, the command gets the terminal
+// before the holder sends "begin". Otherwise the holder may be part of a pipeline, whose processes share the terminal: the command
 // gets the terminal when it stops because it needs it, and keeps it until another process stops for the
 // same reason.
 

@@ -118,8 +118,8 @@ func (p *Poller) Changed(name, version string) {
 	}
 }
 
-// Names returns the names that are watched now. Call Names in Read if Read first waits for something, such as a lock: a
-// watch that has begun meanwhile is not among the names that were passed to Read.
+// Names returns the names that are watched now. If your function Read waits for something, such as a lock, it should
+// call Names after the wait, because a watch can have begun meanwhile whose name was not passed to Read.
 func (p *Poller) Names() []string {
 	if w := p.current(); w != nil {
 		return slices.Collect(maps.Keys(w.All()))

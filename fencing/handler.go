@@ -50,7 +50,7 @@ type Options struct {
 //     passes the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
 //     TokenFromContext.
 //
-// In both ways, next must also store the token of a request that only reads, before it answers the request.
+// In both cases, the handler next must also store the token of a request that only reads, before it answers that request.
 // Otherwise, an older holder could write after a restart, although the current one has already read the
 // data. So use the handler for reads, too.
 //

@@ -132,8 +132,8 @@
 //
 // # Exchanges
 //
-// A renewal or a release takes one exchange with the API server. An acquire takes one if the Store has
-// already seen the current state of the lease, and two if not, or three if the lease has no object. A
+// A renewal or a release takes one exchange with the API server. An acquire takes one exchange if the Store
+// has already seen the current state of the lease, and two if not, or three if the lease has no object. A
 // refusal takes one, or two if the lease has no object. If the Store remembers an older state, the API
 // server can reject the first write of a request, which costs one more exchange. A contender waits with a
 // watch, which sends no signal for the renewals of the holder. Without a signal, it waits for the remaining

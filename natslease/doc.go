@@ -126,8 +126,8 @@
 //
 // # Round trips
 //
-// A renewal or a release takes one round trip to NATS. An acquire takes one if the Store has already seen
-// the current version of the lease, and three if not. Inspecting a lease takes two: one reads the lease,
+// A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store has already
+// seen the current version of the lease, and three if not. Inspecting a lease takes two: one reads the lease,
 // and the other confirms the read. A refused request takes the same two. Waiting for a lease takes none,
 // but needs one consumer for each name. Listing leases takes three, and two more for each lease.
 package natslease

@@ -28,7 +28,7 @@ func describeError(what, key string, err error, prefix string) error {
 	return engine.WithAdvice(err, strings.ReplaceAll(advice, "PREFIX", prefix), permanent)
 }
 
-// advices lists advice for errors that a server sent and that contain the text of the entry.
+// advices says what to do about an error of a server. The advice of an entry applies if the error contains its text.
 var advices = []struct {
 	text      string
 	advice    string

@@ -76,9 +76,9 @@ func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 }
 
 // Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
-// written, because a proxy may have repeated a request whose answer was lost. So Swap then reads the object, which
-// the caller needs anyway, and finds out whether Swap itself has written that object, or an earlier object that
-// was replaced since.
+// written, because a proxy may have repeated a request whose answer was lost. So after a refusal Swap
+// reads the object, which the caller needs anyway. From the object it learns whether its own write was carried out,
+// even if another write has replaced it since.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err == nil {

@@ -376,7 +376,7 @@ func (r *runner) release(ctx context.Context) error {
 	return release()
 }
 
-// mustReport reports whether the error of a term contains cause, which ended the context of f. The
+// mustReport reports whether the error of a term must contain the cause for which the context of f ended. The
 // parameter ended reports whether that context ended before f returned. A cause is left out if f has
 // returned first, if the caller has ended ctx, or if f has released the lease. A loss is left out
 // only if it is also the cause of ctx.

@@ -32,7 +32,7 @@ func (l logLimits) check(size int64, grant bool) error {
 	return fmt.Errorf("no %s, because the file -wal has grown to %d MiB, above the limit of %d MiB: another program has a transaction open since before that; end it", what, size>>20, limit>>20)
 }
 
-// shortenLog moves a log that is too long for a grant into the database. While a program still reads the
+// shortenLog moves the log into the database if it has become so long that no lease may be granted any more. While a program still reads the
 // log, this does nothing, and the next write is refused with the reason. The caller has the lock of the
 // file, and no transaction.
 func (s *Store) shortenLog(ctx context.Context) {

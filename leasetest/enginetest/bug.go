@@ -26,8 +26,8 @@ func (b bug) authority(a lease.Authority) lease.Authority {
 	return a
 }
 
-// A hasty authority ends the lease of another holder when a quarter of its duration has passed since
-// the last renewal, and from then on grants the lease to its own holder.
+// A hasty authority treats the lease of another holder as expired too early: when a quarter of the lease's
+// duration has passed since its last renewal. Then it grants the lease to its own holder.
 type hasty struct{ lease.Authority }
 
 func (h hasty) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
