@@ -31,9 +31,9 @@ import (
 // "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
 //
 // Only one process group has the terminal. If stdin and stdout are terminals, the command gets the terminal
-// before the holder sends "begin". Otherwise the holder may be part of a pipeline, whose processes share the terminal: the command
-// gets the terminal when it stops because it needs it, and keeps it until another process stops for the
-// same reason.
+// before the holder sends "begin". Otherwise the holder may be part of a pipeline, whose processes share the
+// terminal: the command gets the terminal when it stops because it needs it, and keeps it until another process
+// stops for the same reason.
 
 // passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
 // as under nohup.

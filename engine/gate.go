@@ -67,8 +67,8 @@ type Request struct {
 	// Others are both zero, Others counts as one.
 	Others int
 
-	// Partial says that the request could have contained more renewals, but no more of them were waiting. Such a request does not
-	// show how many renewals the server can do.
+	// Partial says that the request could have contained more renewals, but no more of them were waiting. Such
+	// a request does not show how many renewals the server can do.
 	Partial bool
 }
 

@@ -20,7 +20,7 @@ const (
 // many more renewals than other requests. A single measurement may be wrong, because the machine was busy with
 // something else at that moment, or because many requests that had waited were answered at once. So only the mean of
 // several consecutive measurements counts. Later the server may be able to do more than that mean, so the bound
-// grows until renewals queue up again and the server can be measured anew. It grows only as fast as the renewals of
+// grows until renewals queue up and the server can be measured again. It grows only as fast as the renewals of
 // newly acquired leases begin, and slowly, because a lease that was acquired beyond the limit stays acquired, and a
 // server or a process at its limit has no reserve. The caller holds a lock.
 type room struct {

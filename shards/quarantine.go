@@ -71,7 +71,7 @@ func (m *machine) hasOthers(inQuarantine bool) bool {
 	return false
 }
 
-// limit returns the members of the plan. A member in quarantine may get at most as many shards as it offers. limit returns
+// limit returns the members of the plan. A member in quarantine may get at most as many shards as it offers. It returns
 // all members as they are if the others have no room for all n shards.
 func limit(members []worker, offers map[string]int, n int) (limited []worker) {
 	room := 0
