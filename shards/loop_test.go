@@ -439,7 +439,7 @@ func TestDifferentNames(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for range 3 {
+	for range 2 {
 		common, more, olds, news := 1+random.IntN(60), 1+random.IntN(60), 1+random.IntN(4), 1+random.IntN(3)
 		inTown(t, common, func(c *town) {
 			c.settle(olds)

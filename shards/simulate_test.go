@@ -12,7 +12,7 @@ import (
 
 var (
 	seed = flag.Uint64("shards.seed", 0, "of TestSimulate; 0 draws one")
-	days = flag.Int("shards.days", 2, "that TestSimulate simulates")
+	days = flag.Int("shards.days", 1, "that TestSimulate simulates")
 	wide = flag.Bool("shards.wide", false, "simulate 1,000 shards and 20 processes")
 )
 

@@ -92,7 +92,7 @@ func (c config) make() *config {
 		c.together = 1
 	}
 	if c.states == 0 {
-		c.states = 30_000
+		c.states = 20_000
 	}
 	if underRace {
 		c.states = 2_000

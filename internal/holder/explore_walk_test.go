@@ -8,7 +8,7 @@ import (
 // TestWalks follows random paths of many events, which the search of TestExplore is too slow to
 // reach, with the checks of TestExplore. At the end of each path, the network heals.
 func TestWalks(t *testing.T) {
-	walks := 200
+	walks := 100
 	if underRace {
 		walks = 20
 	}

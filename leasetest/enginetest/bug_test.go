@@ -13,7 +13,7 @@ var Bugs = bugs
 
 // FindBug harms the holders of a target in which a bug is planted, until the bug is found.
 func FindBug(t *testing.T, target Target, b bug) {
-	const duration, rounds = time.Second, 200
+	const duration, rounds = 500 * time.Millisecond, 200
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	c := newGroup(t, target.Endpoints, HolderOptions{Name: t.Name(), Duration: duration, bug: b}, seed)

@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 // No two holders believe at the same time that they hold the lease. The tests at real servers have more rounds.
 func TestHolders(t *testing.T) {
 	t.Parallel()
-	enginetest.TestHolders(t, enginetest.UnderFaults(t, start(t), nil), &enginetest.HolderOptions{Rounds: 8})
+	enginetest.TestHolders(t, enginetest.UnderFaults(t, start(t), nil), &enginetest.HolderOptions{Duration: 500 * time.Millisecond, Rounds: 8})
 }
 
 func TestRecovery(t *testing.T) {
