@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// TestAuthority tests an authority against the M, R and A clauses of SPEC.md, and those S clauses that
-// apply to authorities. It runs one subtest for each rule, and one for each scenario and table cell in
-// [Vectors]. Each subtest calls newAuthority as [TestStore] calls newStore.
+// TestAuthority tests an authority against the M, R and A clauses of SPEC.md, and against those S clauses
+// that apply to authorities. It runs one subtest for each rule, and one for each scenario and table cell in
+// [Vectors]. Each subtest calls newAuthority in the same way as [TestStore] calls newStore.
 func TestAuthority(t *testing.T, newAuthority func(t testing.TB) lease.Authority, o *Options) {
 	must(newAuthority != nil, "TestAuthority: newAuthority must not be nil")
 	s := &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: newAuthority}
@@ -26,7 +26,7 @@ var authorityRules = slices.Concat(authorityWorks, machineRules, authorityRecord
 
 func allAuthorityRules() []rule { return slices.Concat(authorityRules, vectorRules(false)) }
 
-// authorityWorks is checked first. If an authority cannot connect, for example, every rule would fail.
+// authorityWorks is checked first, because all other rules would fail if the authority could not connect.
 var authorityWorks = []rule{
 	{"A1/it-works-at-all", "a lease is acquired and released", 0, func(p *tester) {
 		a := p.authority()
@@ -48,7 +48,7 @@ type authorityTester struct {
 func (p *tester) authority() authorityTester {
 	a := p.suite.newAuthority(p.TB)
 	p.checkMade(a, "newAuthority")
-	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times of the machine
+	if m, ok := a.(*stepper); ok { // a stepper writes the history itself, with the times that it passes to the machine
 		m.history = p.history
 		return authorityTester{p, a, a}
 	}
@@ -109,9 +109,9 @@ func (p *tester) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether two records of a lease are equal. If the authority has no clock, their ends may
-// differ, because each read can then return another end. If neither record has an ID, the later one may have
-// a higher epoch (see epochMayRise).
+// sameRecords reports whether two records of a lease are equal. For an authority without a clock, their ends
+// may differ, because each read of the record can estimate another end. If neither record has an ID, the
+// later record may have a higher epoch (see epochMayRise).
 func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until
@@ -122,9 +122,9 @@ func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. If the record has no ID,
-// the store may have no record of the name. Then the store reports an epoch that is at least as high as
-// the epochs of all deleted records, and some stores compute this epoch from their clocks.
+// epochMayRise reports whether the epoch of the record can rise without a grant. That is possible only
+// without an ID, because the store may then have no record of the name. The epoch of the name is then at
+// least as high as the epochs of all deleted records, and some stores compute it from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
@@ -147,7 +147,7 @@ var answerRules = []rule{
 		a := p.authority()
 		id := p.id()
 		requests := []lease.Request{acquire(id, p.D), renew(id), {Action: lease.ActionRead}}
-		// The contexts of a released or lost lease have these causes.
+		// If a lease is released or lost, the contexts of its holder end with these causes.
 		causes := []error{lease.ErrReleased, &lease.LostError{Name: "another", Reason: lease.ErrBroken, Err: context.Canceled}}
 		a.grant(requests[0])
 		began := time.Now()
@@ -185,7 +185,7 @@ var answerRules = []rule{
 		if p.can(CanServeOldVersions) && (l.MinDuration > oldDuration || l.MaxDuration > 0 && l.MaxDuration < oldDuration) {
 			old := acquire(p.id(), p.D)
 			old.Version = lease.Version20110818
-			a.refuse(old, lease.ErrDuration) // the duration in the request does not matter
+			a.refuse(old, lease.ErrDuration) // the authority ignores the duration in a request of an old version
 		}
 		if state := a.inspect().Record.State; state != lease.Available {
 			p.Errorf("what was refused left the lease %v", state)
@@ -266,7 +266,7 @@ var answerRules = []rule{
 		p.Options.Authority.Put(p.TB, a.bare, p.name, lease.Record{State: lease.Expired, ID: id, Duration: 10 * most, Epoch: 7})
 		res, err := a.ask(renew(id))
 		if err != nil {
-			return // an authority may keep no record of an expired lease
+			return // some authorities keep no record of an expired lease
 		}
 		if res.MinRemaining > most {
 			p.Errorf("the renewal makes %v certain, and the longest duration is %v", res.MinRemaining, most)
@@ -287,12 +287,12 @@ var answerRules = []rule{
 			if i == 1 {
 				earliest = time.Now().Add(p.D / 4)
 			}
-			for range 2 { // the second break finds a breaking lease, and changes nothing
+			for range 2 { // the second break finds a lease that is breaking, and changes nothing
 				left, err := lease.Break(p.ctx, a.another(), name, period)
 				if limit := p.Limits.MaxPeriod; i == 2 && limit > 0 && limit < 100*p.D && lease.CodeOf(err) == lease.ErrPeriod {
 					break // the authority limits the period
 				}
-				// A client that has not seen the lease may count its whole duration from now.
+				// A client that has not seen the lease before may count the whole duration from now on.
 				if most := 2*p.D + p.Slack; left > most {
 					p.Errorf("a break leaves %v, and at most %v can be left", left, most)
 				}
@@ -345,7 +345,7 @@ var certaintyRules = []rule{
 		if !p.can(CanBreak) {
 			return
 		}
-		// The period of the break is p.D/4, so the broken lease ends no later than p.D/4 after the answer.
+		// The broken lease ends at most p.D/4 after the answer to the break.
 		breaks := lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}
 		end = time.Now().Add(p.D / 4)
 		certain(breaks, 0)
@@ -367,8 +367,7 @@ var certaintyRules = []rule{
 	}},
 }
 
-// requireNoCode checks the error of a request whose context ended. The authority must not refuse the request, but
-// may say that it was not sent.
+// requireNoCode requires that a request whose context ended is not refused. The code ErrUnsent is allowed.
 func (p *tester) requireNoCode(req lease.Request, err error, when string, cause error) {
 	p.Helper()
 	if code := lease.CodeOf(err); code != 0 && code != lease.ErrUnsent {
@@ -376,16 +375,16 @@ func (p *tester) requireNoCode(req lease.Request, err error, when string, cause 
 	}
 }
 
-// An excessiveRecord can claim more time for its lease than the limits of the authority allow.
+// An excessiveRecord is a record of a lease that may last longer than the limits of the authority allow.
 type excessiveRecord struct {
 	what string
 	lease.Record
-	claims time.Duration // the time that the record claims
-	lasts  time.Duration // the part of the claimed time that the limits allow
+	claims time.Duration // how long the lease lasts according to the record
+	lasts  time.Duration // how long the limits allow the lease to last
 }
 
-// excessiveRecords returns records that claim ten times the longest of p.D, MaxDuration and MaxPeriod.
-// Without a limit, the lease lasts as long as its record claims.
+// excessiveRecords returns records of leases that last ten times the longest of p.D, MaxDuration and
+// MaxPeriod. A limit that is zero does not shorten the lease.
 func (p *tester) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)
@@ -440,7 +439,7 @@ var contentionRules = []rule{
 			if n := wins.Load(); n != 1 {
 				p.Fatalf("%d of %d acquires were granted", n, len(ids))
 			}
-			clients[len(clients)-1].grant(release(*winner.Load())) // a request of another client with the same ID is granted
+			clients[len(clients)-1].grant(release(*winner.Load())) // any client that knows the ID can release
 		}
 	}},
 	{"A2/holders-exclude-each-other", "between the grant of an acquire and its release no other is granted, at any client, and tokens rise from grant to grant", 0, func(p *tester) {
@@ -511,7 +510,7 @@ var contentionRules = []rule{
 			p.pass(d + p.Slack/4)
 			began := time.Now()
 			granted, sure, _ := a.race(i, renew(id), acquire(other, p.D))
-			if granted == 0 || granted == 2 && time.Since(began) < sure { // the renewed lease may have expired since
+			if granted == 0 || granted == 2 && time.Since(began) < sure { // a renewed lease may have expired in the meantime
 				p.Fatalf("%d were granted", granted)
 			}
 			_, _ = a.ask(release(id))
@@ -546,8 +545,8 @@ var contentionRules = []rule{
 	}},
 }
 
-// race makes requests concurrently, in reverse order if n is odd. It returns how many were granted, their
-// lowest MinRemaining, and the code of one refusal. Any other error fails the rule.
+// race makes the requests concurrently, and starts them in reverse order if n is odd. It returns the number
+// of grants, the lowest MinRemaining of the grants, and the code of one refusal. Other errors fail the rule.
 func (a authorityTester) race(n int, requests ...lease.Request) (granted int, sure time.Duration, code lease.Code) {
 	var mu sync.Mutex
 	sure = lease.Infinite

@@ -37,7 +37,7 @@ var authorityLinkRules = []rule{
 					name := fmt.Sprint(p.name, "/", p.id())
 					a.mustGrant(name, c.before...)
 					if c.request.Action == lease.ActionRenew {
-						p.pass(p.D / 2) // so that a renewal shows
+						p.pass(p.D / 2) // so that the effect of a renewal is visible
 					}
 					before := a.read(name)
 					l.disturb(nth, loss.with)
@@ -84,8 +84,8 @@ var authorityLinkRules = []rule{
 				if !carriedOut.Load() {
 					continue
 				}
-				// The rule allows a refused acquire. If the disturbed message was only a read, the
-				// acquire was not carried out before the intruder changed the lease.
+				// If the disturbed message was only a read, another client changed the lease before the
+				// acquire was decided. The acquire may then be refused.
 				again := after.Record.Epoch > before.Record.Epoch+1
 				refused := c.request.Action != lease.ActionAcquire && lease.CodeOf(err).Refusal()
 				if again || refused {
@@ -105,7 +105,7 @@ var authorityLinkRules = []rule{
 					a.mustGrant(name, acquire(id, p.D))
 					l.disturb(nth, late)
 					began := time.Now()
-					res, err := a.bare.Do(p.ctx, name, req) // the delay is on purpose
+					res, err := a.bare.Do(p.ctx, name, req) // the delay is on purpose, so it is not measured
 					l.restore()
 					sent, answered := l.times()
 					p.history.printf("answered: %s", answerText(res, err))
@@ -141,7 +141,7 @@ var authorityLinkRules = []rule{
 			done := make(chan struct{})
 			go p.guarded(func() {
 				defer close(done)
-				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose
+				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
 			})()
 			acquired := false
 			var earliest time.Time // the lease ends at this time at the earliest
@@ -171,7 +171,7 @@ var authorityLinkRules = []rule{
 				a.mustGrant(name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)})
 				before := a.read(name)
 				l.disturb(nth, late)
-				_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}) // the delay is on purpose
+				_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}) // the delay is on purpose, so it is not measured
 				l.restore()
 				p.history.printf("answered: %v", err)
 				if after := a.read(name); after.Record.Until.After(before.Record.Until.Add(p.Slack)) {
@@ -187,14 +187,14 @@ var authorityLinkRules = []rule{
 			name := fmt.Sprint(p.name, "/", p.id())
 			a.mustGrant(name, acquire(p.id(), p.D))
 			l.disturb(nth, p.lateness(p.D / 2)["the answer is late"])
-			_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)}) // the delay is on purpose
+			_, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(p.D)}) // the delay is on purpose, so it is not measured
 			l.restore()
 			p.history.printf("answered: %v", err)
 			if err != nil {
 				continue
 			}
 			_, answered := l.times()
-			end := answered.Add(p.D + p.Slack) // at the latest
+			end := answered.Add(p.D + p.Slack) // the latest possible end of the lease
 			for _, req := range []lease.Request{{Action: lease.ActionBreak, Period: lease.Grace(p.D * 3 / 4)}, {Action: lease.ActionRead}} {
 				asked := time.Now()
 				if res, err := a.Do(p.ctx, name, req); err == nil && res.MinRemaining > end.Sub(asked) {
@@ -253,11 +253,11 @@ var authorityLinkRules = []rule{
 			done := make(chan struct{})
 			go p.guarded(func() {
 				defer close(done)
-				_, _ = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose
+				_, _ = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
 			})()
 			if here.isReached(done) {
 				time.AfterFunc(p.D/8, here.end)
-				_, released := a.bare.Do(p.ctx, name, release(id)) // it may wait for the read
+				_, released := a.bare.Do(p.ctx, name, release(id)) // the release may wait for the read
 				seen, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead})
 				p.need(err, "a read")
 				if released == nil && seen.Record.State != lease.Available {
@@ -271,7 +271,6 @@ var authorityLinkRules = []rule{
 	}},
 }
 
-// read reads the named lease. If that fails, so does the rule.
 func (a authorityTester) read(name string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -279,12 +278,12 @@ func (a authorityTester) read(name string) lease.Result {
 	return res
 }
 
-// requireOnce checks the outcome of a request that is granted unless a message is lost. It compares the
-// results of two reads, one before the request and one after it.
+// requireOnce requires that a request, of which a message may have been lost, was executed at most once. It
+// compares a read before the request with a read after the request.
 func (a authorityTester) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record
-	if was.ID.IsZero() && was.State.Locked() { // the authority does not show the ID
+	if was.ID.IsZero() && was.State.Locked() { // the authority does not show the ID, so infer it from the request
 		was.ID, was.Duration = req.ID, a.D
 		if req.Action == lease.ActionAcquire {
 			was.ID = req.Proposed
@@ -299,7 +298,7 @@ func (a authorityTester) requireOnce(req lease.Request, before, after lease.Resu
 	}
 	granted := is.State == state(next) && (is.Epoch == next.Epoch || epochMayRise(before.Record))
 	nothing := is.State == state(was) && (is.Epoch == was.Epoch || epochMayRise(before.Record))
-	half := is.State == state(next) && is.Epoch == was.Epoch // some authorities take two steps
+	half := is.State == state(next) && is.Epoch == was.Epoch // some authorities need two steps, of which one may be missing
 	left := a.D - time.Since(sent) - a.Slack
 	switch {
 	case lease.CodeOf(err).Refusal():

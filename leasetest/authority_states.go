@@ -16,10 +16,10 @@ type authorityState struct {
 	what  string
 	needs Ability
 	set   func(a authorityTester, name string, id lease.ID)
-	after func(p *tester) time.Duration // the time that must pass after set; nil for no time
+	after func(p *tester) time.Duration // the time that must pass until the lease is in the state; nil for no time
 }
 
-// authorityStates contains all states. A lease that is Leased or Breaking is infinite or lasts for p.long().
+// authorityStates contains all states. A leased or breaking lease is infinite or lasts for p.long().
 var authorityStates = []authorityState{
 	{lease.Available, "never used", 0, func(authorityTester, string, lease.ID) {}, nil},
 	{lease.Available, "released", 0, func(a authorityTester, name string, id lease.ID) {
@@ -44,7 +44,7 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *tester) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long returns Options.Limits.MaxDuration or, without that limit, a duration longer than any rule takes.
+// long returns Limits.MaxDuration or, without that limit, a duration longer than any rule takes.
 func (p *tester) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration
@@ -61,7 +61,7 @@ func (a authorityTester) mustGrant(name string, requests ...lease.Request) {
 	}
 }
 
-// eachState calls f with a lease of its own for each state that a lease of the authority can have.
+// eachState calls f with a new lease for each state that a lease of the authority can have.
 func (a authorityTester) eachState(f func(name string, id lease.ID, s authorityState)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -77,7 +77,7 @@ func (a authorityTester) eachState(f func(name string, id lease.ID, s authorityS
 	}
 }
 
-// requireRecord requires that a read of the named lease shows r as it is at the time of the read.
+// requireRecord requires that a read of the named lease shows the record r as of the time of the read.
 func (a authorityTester) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -93,7 +93,7 @@ func (a authorityTester) requireRecord(name string, r lease.Record, when string)
 	return res
 }
 
-// everyRequest returns requests with all actions, with the ID of the holder and with other IDs.
+// everyRequest returns requests with all actions, both with the ID of the holder and with other IDs.
 func (a authorityTester) everyRequest(id lease.ID) (all []lease.Request) {
 	other := a.id()
 	period := lease.Grace(a.D / 4)
@@ -121,7 +121,7 @@ type stateCase struct {
 	before lease.Result
 }
 
-// eachCell calls f for every pair of a state and a request. Each pair has a lease of its own.
+// eachCell calls f for every pair of a state and a request, with a separate lease for each pair.
 func (a authorityTester) eachCell(f func(c stateCase)) {
 	a.Helper()
 	for _, s := range authorityStates {
@@ -147,7 +147,7 @@ func (a authorityTester) eachCell(f func(c stateCase)) {
 	}
 }
 
-// nearlySame is like sameRecords, but the ends of the leases may differ by up to Options.Slack.
+// nearlySame is like sameRecords, but the ends of the two leases may differ by up to Options.Slack.
 func (p *tester) nearlySame(old, got lease.Record) bool {
 	if d := old.Until.Sub(got.Until); p.Slack > 0 && d <= p.Slack && -d <= p.Slack {
 		old.Until = got.Until
@@ -218,11 +218,11 @@ var stateRules = []rule{
 		ctx, cancel := context.WithCancel(p.ctx)
 		cancel()
 		a.eachCell(func(c stateCase) {
-			p.pass(time.Millisecond) // a renewal at the same instant would change nothing
+			p.pass(time.Millisecond) // a renewal at the same instant would have no effect
 			if _, err := a.Do(ctx, c.name, c.req); !errors.Is(err, context.Canceled) {
 				p.Errorf("%s: %v", c.what, err)
 			}
-			p.pass(time.Millisecond) // a request that the call has left behind may be under way
+			p.pass(time.Millisecond) // wait for requests that the call may have left running
 			a.requireRecord(c.name, c.before.Record, c.what+", under a done context:")
 		})
 	}},
@@ -258,7 +258,7 @@ var stateRules = []rule{
 		ids := map[string]lease.ID{}
 		a.eachState(func(name string, id lease.ID, s authorityState) {
 			if s.state == lease.Expired && !p.can(CanTellTime) {
-				return // an authority without a clock counts the duration from its first read of the record
+				return // an authority without a clock counts the duration only from its first read of the record
 			}
 			res, err := lease.Inspect(p.ctx, a, name)
 			p.need(err, "read")
@@ -267,7 +267,7 @@ var stateRules = []rule{
 		for range 2 {
 			a.reopen()
 			for name, r := range before {
-				if r.ID.IsZero() { // the store may have forgotten the name, and the epoch of a forgotten name is the highest of all epochs
+				if r.ID.IsZero() { // the store may have deleted the record, and then reports the highest epoch of all names
 					res, err := lease.Inspect(p.ctx, a, name)
 					p.need(err, "read")
 					r.Epoch = max(r.Epoch, res.Record.Epoch)
@@ -325,7 +325,7 @@ var stateRules = []rule{
 			}
 			left := res.MinRemaining - time.Since(sent) - max(time.Nanosecond, p.Slack)
 			if !p.Bubble {
-				left /= 2 // an engine may answer the next request late
+				left /= 2 // a real server may answer the next request late
 			}
 			p.pass(left)
 			other.refuse(acquire(p.id(), p.D), lease.ErrHeldByOther)
@@ -382,7 +382,7 @@ var stateRules = []rule{
 				a.mustGrant(name, release(id))
 			}
 			a.mustGrant(name, acquire(next, p.D))
-			end := time.Now().Add(p.D * 3 / 4) // of the break, at the earliest
+			end := time.Now().Add(p.D * 3 / 4) // the earliest possible end of the break
 			a.mustGrant(name, breakFor(p.D*3/4))
 			for range 2 {
 				res := inspect()
@@ -407,7 +407,7 @@ func (a *authorityTester) reopen() {
 	a.Authority = a.history.authority(a.bare)
 }
 
-// clients returns all clients that the suite can make: the authority, and another client.
+// clients returns the authority and, if the suite can make another client of its data, that client.
 func (a authorityTester) clients() []authorityTester {
 	a.Helper()
 	if !a.can(hasAnotherAuthority) {

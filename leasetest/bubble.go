@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// maxRealTime limits the real time of a rule in a synctest bubble, which normally takes less than a second.
+// maxRealTime limits the real time of a rule in a synctest bubble, where most rules take less than a second.
 const maxRealTime = time.Minute
 
-// runInBubble tests the rule r in a synctest bubble. If all goroutines of the bubble are blocked, for
-// example because one has panicked while it held a mutex, it reports a deadlock. They stay blocked, and
-// the other rules still run.
+// runInBubble tests the rule r in a synctest bubble. It reports a deadlock if all goroutines of the bubble
+// are blocked, for example because one of them has panicked while it held a mutex. The goroutines then stay
+// blocked, and the suite goes on with the other rules.
 func (s *suite) runInBubble(t *testing.T, r rule) {
 	var p *tester
 	number := ""
@@ -41,7 +41,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 			case <-done: // a cleanup function may have unblocked the rule
 			case <-time.After(min(s.timeLimit(), 10*year)):
 			}
-			time.Sleep(time.Microsecond) // handlers of the suite may still sleep for less than a microsecond
+			time.Sleep(time.Microsecond) // let handlers of the suite end that sleep for less than a microsecond
 			ended = true
 		})
 		number = bubbleOf(string(debug.Stack()))
@@ -64,7 +64,7 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
-// bubbleOf returns the number of the synctest bubble in the stack trace of a goroutine.
+// bubbleOf returns the number of the synctest bubble that the stack trace of a goroutine contains, or "".
 func bubbleOf(stack string) string {
 	if m := bubbleNumber.FindStringSubmatch(stack); m != nil {
 		return m[1]
@@ -84,9 +84,10 @@ func stacks(bubble string) string {
 	return strings.Join(in, "\n\n")
 }
 
-// timeLimit returns the limit of the fake time that a rule takes in its synctest bubble. It is shorter for
-// leases, whose timers fire often and take real time. Fake time begins in 2000, and the runtime cannot count
-// beyond 2262, so the longest wait of runInBubble, 2*timeLimit() + 10*year, must be shorter than 262 years.
+// timeLimit returns the longest fake time that a rule may take in its synctest bubble. For leases it is
+// shorter, because their timers fire often and take real time. Fake time begins in 2000, and the runtime
+// cannot count beyond 2262. So the longest wait of runInBubble, 2*timeLimit() + 10*year, must be shorter than
+// 262 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -96,13 +97,12 @@ func (s *suite) timeLimit() time.Duration {
 
 const year = 365 * 24 * time.Hour
 
-// startWatchdog ends the process if the rule r takes too much real time. Its timer is outside the
-// synctest bubble, because the time inside the bubble can stand still. Before the process ends, the
-// watchdog prints the messages of the rules that have failed, because go test would not print them. The
-// returned function stops the watchdog.
+// startWatchdog ends the process if the rule r takes too much real time. Its timer is outside the synctest
+// bubble, where time cannot stand still. Before the process ends, the watchdog prints the messages of all
+// failed rules, which go test would not print. The returned function stops the watchdog.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	limit := cmp.Or(s.longest, maxRealTime)
-	if deadline, ok := t.Deadline(); ok { // go test hides those messages, too
+	if deadline, ok := t.Deadline(); ok { // go test prints no messages of the rules either if the test times out
 		limit = min(limit, time.Until(deadline)*9/10)
 	}
 	name := t.Name()

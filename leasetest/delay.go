@@ -12,12 +12,11 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// If an answer or a timer is later than [Options.Slack], a correct implementation can fail, because a
-// lease can end while the computer is busy. Such a failure does not count, and the rule runs again when
-// only a few other rules are running, and later when none is.
+// If an answer or a timer is later than [Options.Slack], even a correct implementation can fail, for example
+// because a lease ends while the machine is busy. Such a failure does not count, and the rule runs again,
+// first beside only a few other rules, and later alone.
 
-// maxRuns is the maximum number of runs of one rule. From the run aloneFrom on, no other rule runs at
-// the same time.
+// A rule runs at most maxRuns times. Beginning with the run aloneFrom, no other rule runs at the same time.
 const maxRuns, aloneFrom = 8, 4
 
 func (s *suite) checkInRealTime(t testing.TB, r rule) {
@@ -86,11 +85,11 @@ func (r trial) Skipf(format string, args ...any) {
 	r.SkipNow()
 }
 
-// delays remembers the longest delay of a run. It is safe for concurrent use.
+// delays contains the longest delay of a run. It is safe for concurrent use.
 type delays struct {
 	mu   sync.Mutex
 	most time.Duration
-	what string // the answer or the pause that was late
+	what string // which answer or which pause was late
 }
 
 func (d *delays) add(what string, delay time.Duration) {
@@ -107,17 +106,17 @@ func (d *delays) longest() (time.Duration, string) {
 	return d.most, d.what
 }
 
-// answered is called when a request is answered. It adds the time since the request was sent.
+// answered adds the time since a request was sent. It is called when the answer arrives.
 func (d *delays) answered(request string, sent time.Time) {
 	d.add("the answer to a request, "+request+",", time.Since(sent))
 }
 
-// step is the longest pause of sleep.
+// step is the longest single pause in sleep.
 const step = 100 * time.Millisecond
 
-// sleep calls pause, which is time.Sleep outside tests of this package, until t has passed. A pause that
-// takes too long is a delay. Pauses are short, because a stall of the computer that begins and ends
-// within one cannot be measured.
+// sleep calls pause until the time t has passed. Outside the tests of this package, pause is time.Sleep. A
+// pause that takes too long counts as a delay. The pauses are short, because a stall of the machine that
+// begins and ends within one pause cannot be noticed.
 func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	for end := time.Now().Add(t); time.Until(end) > 0; {
 		began, p := time.Now(), min(step, time.Until(end))
@@ -126,7 +125,7 @@ func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	}
 }
 
-// authority passes calls on to a, and measures how long they take.
+// authority returns an authority that passes calls on to a, and measures how long each call takes.
 func (d *delays) authority(a lease.Authority) lease.Authority {
 	return wrap.Authority(timedAuthority{a, d}, a)
 }

@@ -14,31 +14,30 @@ import (
 	"github.com/fencedlease/lease/internal/notify"
 )
 
-// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It has no authority: the test
-// decides the results of Acquire and Release ([Fake.Next], [Fake.NextRelease]), and when the lease is
-// lost or broken ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the method calls of the code under
-// test. A Fake has no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over
-// one memory.New in a bubble of testing/synctest.
+// A Fake is a [lease.Lease] for unit tests of code that uses a lease. It needs no store: the test decides
+// what Acquire and Release return ([Fake.Next], [Fake.NextRelease]), and when the lease is lost or broken
+// ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the methods that the code under test has called. A Fake
+// has no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New
+// in a bubble of testing/synctest.
 //
-// The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease does not
-// expire by itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods
-// WhileHeld and OnBreaking of a session.Session. [TestLease] checks that it conforms to lease.Lease.
+// The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease never expires by
+// itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods WhileHeld and
+// OnBreaking of a session.Session. [TestLease] checks that a Fake conforms to lease.Lease.
 //
-// A Fake need not be closed. It starts one goroutine for each handler that it calls, and a timer for each
-// break with a positive period, so it can be used in the bubble in which it was made. Its methods are
-// safe for concurrent use, and handlers may call them. A Fake must not be copied.
+// A Fake need not be closed. It starts a goroutine for each handler that it calls, and a timer for each break
+// with a positive period. Make a Fake in the synctest bubble in which it is used. Its methods are safe for
+// concurrent use, and handlers may call them. A Fake must not be copied.
 type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
 
 	// StopWindow is how long before the end of a break the contexts of WhileHeld end, as in a
-	// session.Session. If it is negative, they end at the end of the break. Default: 5 s, as in a Session
-	// whose leases last for 30 s or longer.
+	// session.Session. If StopWindow is negative, these contexts end together with the break. Default: 5 s,
+	// as in a Session whose leases last for 30 s or longer.
 	StopWindow time.Duration
 
-	// Logger receives the panics of handlers. It also receives a warning when Wait has waited for a rival
-	// for 10 s, because a test whose rival never releases the lease would otherwise block silently.
-	// Default: slog.Default().
+	// Logger receives the panics of handlers. It also receives a warning when Wait has waited for 10 s,
+	// because a test whose rival never releases would otherwise block silently. Default: slog.Default().
 	Logger *slog.Logger
 
 	onLost     notify.Handlers[error]
@@ -48,7 +47,7 @@ type Fake struct {
 	made  sync.Once
 	lease *fakeLease // set by contest
 
-	// Guarded by the mutex of the fakeLease.
+	// The mutex of the fakeLease guards these fields.
 	answers   []fakeAnswer     // the results of the next Acquires
 	releases  []fakeAnswer     // the results of the next Releases
 	unsettled bool             // an Acquire is running, or the last Acquire or Release has failed
@@ -57,16 +56,16 @@ type Fake struct {
 	released  chan struct{} // closed by Release; nil if no call waits for a Release
 }
 
-// A fakeLease is the lease that a Fake and its rivals contend for.
+// A fakeLease is the lease for which a Fake and its rivals contend.
 type fakeLease struct {
 	mu      sync.Mutex
 	epoch   uint64
 	holder  *Fake         // nil if the lease is free
-	stopped bool          // the stop window has begun since the grant
+	stopped bool          // the stop window of the current term has begun
 	end     time.Time     // the end of a break; zero if the lease is not breaking
 	timers  []*time.Timer // fire at the beginning of the stop window and at the end of the break
 	freed   chan struct{} // closed when the lease becomes free; nil if no call waits until the lease is free
-	after   []func()      // functions to call once mu is unlocked
+	after   []func()      // functions that are called after mu is unlocked
 }
 
 // A fakeAnswer is the result of one Acquire or Release.
@@ -76,45 +75,45 @@ type fakeAnswer struct {
 	err   error
 }
 
-// Next sets the result of the next Acquire. If ok is true, the Acquire is granted. If ok is false and err
-// is nil, it returns false, as if another holder had the lease. Otherwise it returns err in a
-// [*lease.OpError], as a session.Session does. The results of several calls of Next are used in their
-// order; after the last, an Acquire is granted. While a rival holds the lease, an Acquire that would be
-// granted returns (false, nil) instead.
+// Next sets the result of the next Acquire. If ok is true, the Acquire is granted. If ok is false and err is
+// nil, the Acquire returns false, as if another holder had the lease. Otherwise it returns err in a
+// [*lease.OpError], as a session.Session does. The results of several calls are used in their order. After
+// the last result, every Acquire is granted. While a rival holds the lease, an Acquire that would be granted
+// returns (false, nil) instead.
 //
-// Two kinds of Acquire use no result: if the Fake holds the lease, Acquire returns true, and if its
-// context is already done, the error of the context. Next panics if ok is true and err is not nil.
+// An Acquire uses no result if the Fake already holds the lease, because it then returns true, or if its
+// context is already done, because it then returns the error of the context. Next panics if err is not nil
+// and ok is true.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
-// NextAfter is like [Fake.Next], but the Acquire waits for d before it returns. If its context ends
-// during the wait, it returns the error of the context. If Release is called during the wait, it returns
-// [lease.ErrReleased].
+// NextAfter is like [Fake.Next], but the Acquire waits for d before it returns. If the context of the Acquire
+// ends during the wait, the Acquire returns the error of the context. If Release is called during the wait,
+// the Acquire returns [lease.ErrReleased].
 func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	must(!ok || err == nil, "Fake.Next: err is %q, and must be nil if ok is true", err)
 	must(d >= 0, "Fake.NextAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release: nil, or err, wrapped as by [Fake.Next]. Even if
-// that is an error, the lease is released: only the answer of the authority is lost. The results of several
-// calls are used in their order; after the last, a Release returns nil.
+// NextRelease sets the result of the next Release, which is nil, or err in a [*lease.OpError]. Even a Release
+// that returns an error releases the lease, as if only the answer of the authority were lost. The results of
+// several calls are used in their order. After the last result, a Release returns nil.
 //
-// A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or
-// Release has returned an error. Otherwise there is nothing to release, and it returns nil. A Release
-// whose context is already done uses no result either: it releases the lease and returns the error of the
-// context.
+// A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or Release
+// has returned an error. Otherwise there is nothing to release, and Release returns nil. A Release whose
+// context is already done uses no result. It releases the lease and returns the error of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like [Fake.NextRelease], but the Release waits for d after it has released the
-// lease. If its context ends during the wait, it returns the error of the context.
+// NextReleaseAfter is like [Fake.NextRelease], but the Release returns only d after it has released the
+// lease. If its context ends before that, the Release returns the error of the context.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
 }
 
-// Lose ends the lease at once with the given reason, and reports whether it was held. The handlers of
-// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if a
-// lease can never be lost with that reason. An example is [lease.ErrStopWindow]: see [Fake.EndWork].
+// Lose ends the lease at once with the given reason, and reports whether the lease was held. The handlers of
+// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if no
+// lease is lost with that reason. For [lease.ErrStopWindow], call [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -127,9 +126,9 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 }
 
 // EndWork begins the stop window, as a session.Session does shortly before its lease expires, and reports
-// whether the lease was held. All contexts of WhileHeld end with a [*lease.LostError], whose Reason is
-// [lease.ErrStopWindow], and whose Err is [lease.ErrBroken] during a break. Until the lease is granted
-// again, new ones have ended already.
+// whether the lease was held. All contexts of WhileHeld end with a [*lease.LostError] whose Reason is
+// [lease.ErrStopWindow]. During a break, its Err is [lease.ErrBroken]. Until the lease is granted again,
+// WhileHeld returns contexts that have already ended.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -139,10 +138,10 @@ func (f *Fake) EndWork() (held bool) {
 	return held
 }
 
-// Break breaks the lease as an operator would, and reports whether it was held. When the period has
+// Break breaks the lease as an operator would, and reports whether the lease was held. When the period has
 // passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
-// handlers of OnBreaking with the time at which it ends. One StopWindow before that time, the contexts of
-// WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
+// handlers of OnBreaking with the time at which the period ends. One StopWindow before that time, the
+// contexts of WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -165,16 +164,14 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. While one of them holds it, no other can acquire
-// it.
+// Rival returns a Fake for another holder of the same lease. Only one of them can hold it.
 func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods that the code under test has called so far, in order. They are
-// the methods of [lease.Lease] and [lease.Waiter], OnBreaking and WhileHeld. AcquireWithToken is listed
-// as "Acquire", and consecutive calls of CheckAlive are listed once. A Wait whose context is already
-// done is not listed.
+// Calls returns the names of the methods of [lease.Lease] and [lease.Waiter], and of OnBreaking and
+// WhileHeld, that the code under test has called so far, in order. AcquireWithToken is listed as "Acquire",
+// and consecutive calls of CheckAlive are listed once. A Wait whose context is already done is not listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -245,10 +242,10 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 	return tok, ok, f.opError("acquire", err)
 }
 
-// Release implements [lease.Lease], with the result of [Fake.NextRelease]. The first Release after a loss
-// returns the loss, unless an Acquire was granted in between.
+// Release implements [lease.Lease], with the result that [Fake.NextRelease] sets. The first Release after a
+// loss returns that loss, unless an Acquire was granted in between.
 func (f *Fake) Release(ctx context.Context) (err error) {
-	over := ctx.Err() // read before the release, which may end ctx
+	over := ctx.Err() // read before the lease is released, because the release may end ctx
 	var lost *lease.LostError
 	var answer fakeAnswer
 	f.update("Release", func(l *fakeLease) {
@@ -295,17 +292,17 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 	return f.onLost.Add(handler)
 }
 
-// OnBreaking registers a handler. [Fake.Break] calls it, in a goroutine of its own, if the period of the
-// break is positive, and again if another Break shortens the period. The argument until is the end of the
-// break. The returned function unregisters the handler. OnBreaking panics if handler is nil.
+// OnBreaking registers a handler. If a break has a positive period, [Fake.Break] calls the handler in a new
+// goroutine with the end of the break, and calls it again if another Break shortens the period. The returned
+// function unregisters the handler. OnBreaking panics if handler is nil.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
 	return f.onBreaking.Add(handler)
 }
 
-// WhileHeld returns a context that ends when the lease is lost or released, or when its stop window
-// begins. If the lease is not held, or already in its stop window, the context has ended already. See
+// WhileHeld returns a context that ends when the lease is lost or released, or when the stop window of the
+// lease begins. If the lease is not held or in its stop window, the context has already ended. See
 // [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
@@ -329,8 +326,8 @@ func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease or Release is
-// called. If ctx ends before that, it returns the error of ctx.
+// Wait implements [lease.Waiter]. It returns nil as soon as no rival holds the lease, or when Release is
+// called. If ctx ends before that, Wait returns the error of ctx.
 func (f *Fake) Wait(ctx context.Context) error {
 	name := "Wait"
 	for ctx.Err() == nil {
@@ -360,10 +357,9 @@ func (f *Fake) Wait(ctx context.Context) error {
 	return f.opError("wait", ctx.Err())
 }
 
-// waitWarning is the time after which Wait logs a warning.
 const waitWarning = 10 * time.Second
 
-// sleep waits for d, or until ctx ends. A context that a release has ended does not end the wait.
+// sleep waits for d, or until ctx ends. If ctx ends because the lease was released, sleep still waits for d.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -384,7 +380,7 @@ func (f *Fake) stopWindow() time.Duration {
 	return max(0, cmp.Or(f.StopWindow, 5*time.Second))
 }
 
-// contest returns the lease that f and its rivals share. If f is not a rival, the first call creates it.
+// contest returns the lease that f and its rivals share. The first call creates it.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {
@@ -394,8 +390,8 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update locks the mutex of the lease, adds the given method to f.calls unless it is empty, ends the
-// lease if a break is over by now, and then calls fn. At the end, it calls the functions in l.after.
+// update calls fn with the mutex of the lease locked. Before that, it records the call of the given method,
+// if any, and ends the lease if a break is over. At the end, it calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -412,8 +408,8 @@ func (f *Fake) update(method string, fn func(*fakeLease)) {
 	}
 }
 
-// opError wraps err in a [lease.OpError], as a session.Session does. If err is nil or already contains an
-// OpError, opError returns err itself.
+// opError wraps err in a [lease.OpError], as a session.Session does. An err that is nil or already contains
+// an OpError is returned unchanged.
 func (f *Fake) opError(op string, err error) error {
 	if err == nil || errors.As(err, new(*lease.OpError)) {
 		return err
@@ -421,13 +417,13 @@ func (f *Fake) opError(op string, err error) error {
 	return &lease.OpError{Op: op, Name: f.Name, Err: err}
 }
 
-// The caller of a method of fakeLease must hold mu.
+// The methods of fakeLease require that the caller holds mu.
 
 func (l *fakeLease) lost(reason lease.Code) *lease.LostError {
 	return &lease.LostError{Name: l.holder.Name, Token: lease.TokenOf(l.epoch), Reason: reason}
 }
 
-// stopReason returns the cause of the contexts that are canceled in the stop window.
+// stopReason returns the cause of the contexts that end at the beginning of the stop window.
 func (l *fakeLease) stopReason() *lease.LostError {
 	lost := l.lost(lease.ErrStopWindow)
 	if !l.end.IsZero() {
@@ -436,7 +432,7 @@ func (l *fakeLease) stopReason() *lease.LostError {
 	return lost
 }
 
-// passTime does what the time of a break demands.
+// passTime ends the lease or begins its stop window if the time for that has come during a break.
 func (l *fakeLease) passTime() {
 	switch now := time.Now(); {
 	case l.end.IsZero():
@@ -460,7 +456,6 @@ func (l *fakeLease) lose(reason lease.Code) {
 	l.callLater(f.onLost.Calls(err, f.logPanic))
 }
 
-// setFree makes the lease free, and cancels the contexts that WhileHeld returned, with the given cause.
 func (l *fakeLease) setFree(cause error) {
 	l.after = append(l.after, l.holder.contexts.End(cause))
 	l.stopTimers()
@@ -468,7 +463,7 @@ func (l *fakeLease) setFree(cause error) {
 	signal(&l.freed)
 }
 
-// callLater schedules calls of handlers, each in its own goroutine, for when mu is unlocked.
+// callLater arranges that each handler is called in a new goroutine after mu is unlocked.
 func (l *fakeLease) callLater(calls []func()) {
 	for _, call := range calls {
 		l.after = append(l.after, func() { go call() })
@@ -482,12 +477,12 @@ func (l *fakeLease) stopTimers() {
 	l.timers = nil
 }
 
-// logPanic logs the panic of a handler, after which the Fake stays usable like a session.Session.
+// logPanic logs the panic of a handler. Like a session.Session, the Fake can still be used after the panic.
 func (f *Fake) logPanic(p any) {
 	f.logger().Error("leasetest: a handler of a Fake panicked", "panic", fmt.Sprint(p))
 }
 
-// waitFor returns a channel that the next call of signal(c) closes.
+// waitFor returns a channel that the next call of signal(c) will close.
 func waitFor(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -495,7 +490,7 @@ func waitFor(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// signal closes the channel *c and sets *c to nil, unless it is already nil.
+// signal closes the channel *c, unless it is nil, and sets *c to nil.
 func signal(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The methods cut, stall and lose cause a fault in the first of several ways that the leases support.
+// The methods cut, stall and lose use the first kind of fault that the leases under test support.
 
-// cut keeps all requests of the contender from its authority, until mend. It needs canCut.
+// cut makes all requests of the contender fail until mend is called. It needs canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -22,16 +22,16 @@ func (p *contender) cut() {
 	p.requests.down.Store(true)
 }
 
-// cutWithoutScript calls cut if the leases lack CanUseAuthority. Otherwise the rule passes faults to join
-// instead. It needs canCut.
+// cutWithoutScript calls cut if the leases lack CanUseAuthority. Otherwise the rule passes faults to join. It
+// needs canCut.
 func (p *contender) cutWithoutScript() {
 	if p.w.direct == nil {
 		p.cut()
 	}
 }
 
-// stall prevents renewals until mend is called. It cuts the connection of the contender or pauses its
-// clock. It needs canStall.
+// stall prevents renewals until mend is called: it cuts the connection or pauses the clock. It needs
+// canStall.
 func (p *contender) stall() {
 	if p.w.can(canCut) {
 		p.cut()
@@ -42,8 +42,8 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration: by a cut, which mend ends, by a clock that
-// is set ahead, or by a break. It needs canLose.
+// lose makes the contender lose its lease within one duration. It cuts the connection until mend is called,
+// sets the clock of the contender ahead, or breaks the lease. It needs canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -56,7 +56,7 @@ func (p *contender) lose() {
 	}
 }
 
-// mend ends a cut or a stall, if there is one.
+// mend ends the fault that cut or stall has caused, if there is one.
 func (p *contender) mend() {
 	p.mending.Lock()
 	f := p.mends
@@ -82,8 +82,8 @@ func (w *world) lossReasons() []lease.Code {
 	return w.revokeReasons()
 }
 
-// revokeReasons returns the possible reasons of a loss after world.revoke. Options.Lease.Revoke can end
-// the lease without a break, for example by deleting its key.
+// revokeReasons returns the possible reasons of a loss after world.revoke. With Options.Lease.Revoke, the
+// lease can end without a break, for example because its key is deleted.
 func (w *world) revokeReasons() []lease.Code {
 	if w.Options.Lease.Revoke == nil {
 		return []lease.Code{lease.ErrBroken}
@@ -91,9 +91,9 @@ func (w *world) revokeReasons() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrEnded, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
-// endingAfter returns a context that a goroutine cancels after it has slept for d and called
-// runtime.Gosched n times. In a bubble, many operations take no time. If n is larger, an operation of
-// another goroutine gets further before the context is canceled.
+// endingAfter returns a context that a goroutine cancels after it has slept for d and then called
+// runtime.Gosched n times. In a bubble, many operations take no time, so the number n determines how far
+// another goroutine gets before the context is canceled.
 func (p *tester) endingAfter(d time.Duration, n int) context.Context {
 	return p.endingBecause(context.Canceled, d, n)
 }
@@ -112,13 +112,13 @@ func (p *tester) endingBecause(cause error, d time.Duration, n int) context.Cont
 	return ctx
 }
 
-// slow delays every request and answer, so that requests overlap even if the authority answers at once.
+// slow delays every request and every answer, so that requests overlap even if the authority answers at once.
 func (p *tester) slow() leasefault.Line[lease.Action] {
 	return leasefault.Always(leasefault.Any, leasefault.Chain(leasefault.DelayRequest(p.Unit/100), leasefault.DelayAnswer(p.Unit/100)))
 }
 
-// loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule, even
-// if the context of the request is never canceled.
+// loseRequest drops the request. Unlike leasefault.LoseRequest, it returns at the end of the rule even if the
+// context of the request is never canceled.
 func (p *tester) loseRequest(ctx context.Context, _ *leasefault.Call) error {
 	select {
 	case <-ctx.Done():
@@ -134,14 +134,14 @@ func (p *tester) loseAnswer(ctx context.Context, c *leasefault.Call) error {
 	return p.loseRequest(ctx, c)
 }
 
-// ignoreContext blocks requests at the gate, even after their contexts are canceled.
+// ignoreContext blocks requests at the gate even after their contexts are canceled.
 func ignoreContext(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldRequest(context.WithoutCancel(ctx), c)
 	}
 }
 
-// ignoreContextOfAnswer blocks answers at the gate, even after the contexts of their requests are canceled.
+// ignoreContextOfAnswer blocks answers at the gate even after the contexts of their requests are canceled.
 func ignoreContextOfAnswer(g *leasefault.Gate) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		return g.HoldAnswer(context.WithoutCancel(ctx), c)

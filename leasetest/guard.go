@@ -58,7 +58,7 @@ var guardRules = []rule{
 			})
 		})()
 		<-running
-		const advances = 2 // when the second advance starts, the mark is already raised
+		const advances = 2 // when the second advance starts, the first has already raised the mark
 		advanced := make(chan error, advances)
 		for range advances {
 			go p.guarded(func() {
@@ -131,7 +131,7 @@ var guardRules = []rule{
 			<-running
 			refusal := make(chan error, 1)
 			go p.guarded(func() { refusal <- call(g) })()
-			p.pass(p.Unit) // the call waits for the function
+			p.pass(p.Unit) // the call waits until the running function ends
 			others.Go(p.guarded(func() { _ = g.Advance(next) }))
 			p.pass(p.Unit)
 			close(end)
@@ -183,7 +183,7 @@ var guardRules = []rule{
 			shown := make(chan error, 1)
 			_ = g.Do(lease.TokenOf(1), func() error {
 				go p.guarded(func() { shown <- show(g) })()
-				p.pass(p.Unit) // the guard sees the newer token
+				p.pass(p.Unit) // the guard sees the newer token while the function runs
 				return errors.New("the function failed")
 			})
 			p.need(<-shown, "a call with a newer token, made while the function ran")
@@ -205,7 +205,7 @@ var guardRules = []rule{
 		var older sync.WaitGroup
 		for i := range 3 {
 			older.Go(p.guarded(func() {
-				p.Sleep(time.Duration(i) * p.Unit / 4) // so that the calls of Do start one after the other
+				p.Sleep(time.Duration(i) * p.Unit / 4) // so that the calls of Do start one after another
 				_ = g.Do(lease.TokenOf(1), func() error {
 					p.Errorf("a function of an older token ran after a newer one was shown")
 					return nil
@@ -275,24 +275,24 @@ var guardRules = []rule{
 	}},
 }
 
-// A Guard protects a resource from writes of older holders. Its methods are safe for concurrent use by
-// multiple goroutines. The type fencing.Guard is a Guard.
+// A Guard protects a resource against late writes of earlier holders. Its methods are safe for concurrent use
+// by multiple goroutines. The type fencing.Guard is a Guard.
 type Guard interface {
-	// Advance tells the guard that tok is in use, so that it rejects all older tokens from then on. When
-	// Advance has returned nil, the guard no longer runs a function that Do received with an older token.
-	// Advance returns an error if the guard has already seen a newer token than tok, or if tok is empty
-	// or malformed. A holder calls it before it first reads the resource.
+	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from then on. A
+	// holder calls Advance before it first reads the resource. When Advance has returned nil, no function
+	// that Do received with an older token is running. Advance returns an error if the guard has already seen
+	// a token newer than tok, or if tok is empty or malformed.
 	Advance(tok lease.Token) error
 
-	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns its
-	// error. If the guard rejects tok, at once or because it has seen a newer token while Do was waiting
-	// for its turn, Do returns an error and does not call f. A guard runs one function at a time.
+	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns the error of
+	// f. Otherwise Do returns an error and does not call f. A guard runs one function at a time, and also
+	// rejects tok if it sees a newer token while Do waits for its turn.
 	Do(tok lease.Token, f func() error) error
 }
 
-// TestGuard tests a guard against the G clauses of SPEC.md, with one subtest for each rule. If the guard
-// has a method DoContext like that of fencing.Guard, TestGuard tests it as well. Each subtest calls
-// newGuard to get a guard that has not received a token yet, as [TestStore] calls newStore.
+// TestGuard tests a guard against the G clauses of SPEC.md, with one subtest for each rule. If the guard has
+// a method DoContext like that of fencing.Guard, TestGuard tests this method as well. Each subtest calls
+// newGuard for a guard that has not received a token yet, in the same way as [TestStore] calls newStore.
 func TestGuard(t *testing.T, newGuard func(t testing.TB) Guard, o *Options) {
 	must(newGuard != nil, "TestGuard: newGuard must not be nil")
 	s := &suite{rules: guardRules, options: o.withDefaults(), newGuard: newGuard}
@@ -306,7 +306,6 @@ func (p *tester) guard() Guard {
 	return g
 }
 
-// write is a function for calls of Guard.Do.
 func write() error { return nil }
 
 func (p *tester) admits(g Guard, epoch uint64) {
@@ -332,7 +331,6 @@ func (p *tester) refuses(g Guard, tok lease.Token) {
 	}
 }
 
-// yield lets other goroutines of the bubble run.
 func (p *tester) yield() {
 	if p.Bubble {
 		p.Sleep(1)

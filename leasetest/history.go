@@ -16,11 +16,11 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule, which is printed if the rule fails. Times count from its first line.
-// It is safe for concurrent use by multiple goroutines. The zero history is empty and ready to use.
+// A history is a log of the calls of a rule. It is printed if the rule fails. Its times count from the first
+// call. It is safe for concurrent use. The zero history is empty and ready to use.
 type history struct {
 	delays  delays
-	drawing timeline.Drawing // of the requests that the history has
+	drawing timeline.Drawing // the timeline of the requests in the history
 
 	mu    sync.Mutex
 	began time.Time
@@ -54,8 +54,8 @@ func (h *history) String() string {
 	return text
 }
 
-// linesAfter returns the lines after the first n, and the number of all lines. If the text would be too long,
-// it contains only the last of these lines.
+// linesAfter returns the lines after the first n lines, and the number of all lines. If the text would be too
+// long, only the end of the text is returned.
 func (h *history) linesAfter(n int) (text string, all int) {
 	const most = 60
 	h.mu.Lock()
@@ -70,7 +70,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority returns an authority that passes its calls on to a, and records the calls in the history.
+// authority returns an authority that passes calls on to a, and records these calls in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return wrap.Authority(historicAuthority{a, h}, a)
 }
@@ -90,7 +90,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	return res, err
 }
 
-// store returns a store that passes calls on to s and records them in the history.
+// store returns a store that passes calls on to s, and records these calls in the history.
 func (h *history) store(s lease.Store) lease.Store {
 	return wrap.Store(historicStore{s, h}, s)
 }
@@ -151,7 +151,7 @@ func outcomeText(r lease.Record, err error) string {
 	return s
 }
 
-// recordText returns all fields of a record, for messages that compare two records.
+// recordText returns all fields of a record, so that a message can compare two records.
 func recordText(r lease.Record) string {
 	text, err := r.MarshalText()
 	if err != nil {
@@ -160,7 +160,7 @@ func recordText(r lease.Record) string {
 	return string(text)
 }
 
-// answerText describes the outcome of a request, with a MinRemaining only if it is not the MaxRemaining.
+// answerText describes the answer to a request. MinRemaining is left out if it equals MaxRemaining.
 func answerText(res lease.Result, err error) string {
 	s := outcomeText(res.Record, err)
 	if left := res.MaxRemaining(); res.MinRemaining != left {
@@ -172,8 +172,8 @@ func answerText(res lease.Result, err error) string {
 // idText returns the first 8 characters of an ID, which are enough to distinguish the IDs of one rule.
 func idText(id lease.ID) string { return id.String()[:8] }
 
-// nameText quotes the name of a lease. Of a long name, it shows the beginning, the end and a checksum,
-// which tells apart names that differ between.
+// nameText quotes the name of a lease. A long name is shortened to its beginning, its end and a checksum,
+// which distinguishes names that differ only in the middle.
 func nameText(name string) string {
 	const most = 80
 	if len(name) <= most {
@@ -184,17 +184,17 @@ func nameText(name string) string {
 
 func timeText(t time.Time) string { return t.UTC().Format("15:04:05.999999999") }
 
-// A requestLog is an authority that records a lease's requests. Without CanUseAuthority, it stays empty.
+// A requestLog is an authority that records the requests of a lease. Without CanUseAuthority it stays empty.
 type requestLog struct {
 	lease.Authority
 	h    *history
 	who  string
-	down atomic.Bool // every request fails
+	down atomic.Bool // makes every request fail
 
 	mu      sync.Mutex
 	sent    []sent
 	flying  map[*sent]context.Context
-	most    map[lease.Action]int // the largest number of requests in flight at the same time, without canceled requests
+	most    map[lease.Action]int // for each action, the most requests that were in flight at the same time and not canceled
 	crossed bool                 // a release was sent while an acquire was in flight
 }
 
@@ -227,7 +227,7 @@ func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (le
 	return res, err
 }
 
-// inFlight counts requests with the action, no answer and a context that is not done. The caller holds mu.
+// inFlight counts the requests with the action a that are neither answered nor canceled. The caller holds mu.
 func (w *requestLog) inFlight(a lease.Action) (n int) {
 	for s, ctx := range w.flying {
 		if s.Action == a && ctx.Err() == nil {
@@ -237,7 +237,7 @@ func (w *requestLog) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// sentOf returns all requests with the given action, or with any for leasefault.Any, that were sent so far.
+// sentOf returns the requests with the given action that were sent so far, or all of them for leasefault.Any.
 func (w *requestLog) sentOf(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,15 +250,14 @@ func (w *requestLog) sentOf(a lease.Action) []sent {
 	return found
 }
 
-// maxInFlight returns the largest number of requests with the given action that were in flight at the same
-// time.
+// maxInFlight returns how many requests with the given action were in flight at the same time, at most.
 func (w *requestLog) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most[a]
 }
 
-// proposed returns the ID in the last acquire that was sent.
+// proposed returns the ID in the latest acquire.
 func (w *requestLog) proposed() lease.ID {
 	acquires := w.sentOf(lease.ActionAcquire)
 	if len(acquires) == 0 {

@@ -47,8 +47,8 @@ var acquireRules = []rule{
 			direct := w.direct
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action == lease.ActionAcquire {
-					// The holder gets a refusal, even if the authority has granted this acquire. After a
-					// refusal the lease must be free, so the rule releases it.
+					// The holder gets a refusal even if the authority has granted the acquire. Because the
+					// lease must be free after a refusal, the rule releases it.
 					released, _ := direct.Do(p.ctx, fmt.Sprint(p.name, i), release(req.Proposed))
 					*res, *err = lease.Result{}, &lease.OpError{Op: "acquire", Name: p.name, Err: code}
 					if shown {
@@ -156,7 +156,7 @@ var acquireRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		action := lease.ActionAcquire
-		if p.can(exactTime) { // so that the holder sends no renewal between the two counts of requests
+		if p.can(exactTime) { // so that the holder sends no renewal while the rule counts requests
 			p.pass(0)
 			action = leasefault.Any
 		}
@@ -215,7 +215,7 @@ var idRules = []rule{
 	{"H3/a-late-grant-is-undone", "the grant of an abandoned acquire is released by its ID after the attempt has settled, and is never believed", CanUseAuthority, func(p *tester) {
 		w := p.world()
 		for i, fault := range []leasefault.Fault{
-			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // arrives after the caller has returned
+			leasefault.Detach(p.TB, leasefault.DelayRequest(p.D/10)), // the acquire arrives after the caller has returned
 			leasefault.DelayAnswer(p.D / 10),
 			p.loseAnswer,
 		} {
@@ -239,7 +239,7 @@ var idRules = []rule{
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			lines := []leasefault.Line[lease.Action]{leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate))}
-			if i == 2 { // the acquire arrives after each release was decided, and before the release is answered
+			if i == 2 { // the acquire arrives when a release has been decided, but not answered
 				lines = append(lines, leasefault.Always(lease.ActionRelease, func(ctx context.Context, c *leasefault.Call) error {
 					err := c.Send(ctx)
 					gate.Open()
@@ -250,7 +250,7 @@ var idRules = []rule{
 			a := w.join(Holder{Name: w.name, Owner: "a"}, lines...)
 			a.abandon(p.D / 20)
 			for n := 0; n < 100 && (i < 2 || len(a.requests.sentOf(lease.ActionRelease)) == 0); n++ {
-				p.pass(p.D / 50) // during this pause, the holder gives the request up, and may release the lease
+				p.pass(p.D / 50) // meanwhile the holder abandons the request, and may release the lease
 			}
 			if i >= 1 {
 				ctx, cancel := context.WithTimeout(p.ctx, p.D/2)
@@ -273,7 +273,7 @@ var idRules = []rule{
 		}
 		w.revoke(p.D * 9 / 10)
 		switch _, ok, err := a.tryAcquire(p.ctx); {
-		case ok: // the holder has released its lease first
+		case ok: // the holder has released its earlier lease first
 			p.need(a.release(), "release")
 		case err == nil:
 			p.Errorf("Acquire returned false, nil, but no other holder has the lease")
@@ -294,7 +294,7 @@ var idRules = []rule{
 			})
 			refused := leasefault.Nth(2, lease.ActionAcquire, func(ctx context.Context, c *leasefault.Call) error {
 				err := c.Send(ctx)
-				p.Sleep(p.D / 10) // the caller does not wait for the answer
+				p.Sleep(p.D / 10) // the caller does not wait for this answer
 				p.need(b.release(), "release")
 				arrives(ctx)
 				return err
@@ -419,9 +419,9 @@ var idRules = []rule{
 	{"H8/take-over", "with take-over a holder of the same owner gets the lease and outranks the earlier one, which loses it and never takes it back", CanTakeOver | CanChange, func(p *tester) {
 		reasons := []lease.Code{lease.ErrTakenOver, lease.ErrIDMismatch, lease.ErrEnded, lease.ErrNotPresent}
 		if p.can(CanUseAuthority | CanShowRecords) {
-			reasons = reasons[:1] // the refusal of its renewal shows the record
+			reasons = reasons[:1] // the refusal of a renewal shows the record of the lease
 		}
-		for i, itself := range []bool{true, false} { // whether the earlier holder takes over too
+		for i, itself := range []bool{true, false} { // whether the earlier holder sets TakeOver, too
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
 			a, b := w.join(Holder{Owner: "same", TakeOver: itself}), w.join(Holder{Owner: "same", TakeOver: true})
@@ -442,7 +442,7 @@ var idRules = []rule{
 		res, err := w.direct.Do(p.ctx, w.name, acquire(p.id(), p.D))
 		p.need(err, "acquire of a free lease without an owner")
 		a := w.join(Holder{Owner: "a", TakeOver: true})
-		if _, held, _ := a.tryAcquire(p.ctx); held { // an error is allowed: the owner may be hidden
+		if _, held, _ := a.tryAcquire(p.ctx); held { // an error is allowed, because the authority may hide the owner
 			p.Errorf("a lease without an owner was taken over")
 		}
 		if now := w.now(); now.ID != res.Record.ID || now.Epoch != res.Record.Epoch {
@@ -522,7 +522,7 @@ var idRules = []rule{
 	}},
 }
 
-// abandon requires that an Acquire with the timeout d ends with it (H2), even if its request ignores its context.
+// abandon requires that Acquire returns after the timeout d (H2), even if its request ignores its context.
 func (p *contender) abandon(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
@@ -534,7 +534,7 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin requires that one of at most n calls of Acquire is granted, after calls that return errors.
+// acquireWithin requires that one of at most n calls of Acquire is granted. Earlier ones may return errors.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {
@@ -551,7 +551,7 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire is not in seen, and adds the ID to seen.
+// requireNewID requires that the ID of the last acquire is not in the set seen, and adds it to the set.
 func (w *requestLog) requireNewID(p *tester, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

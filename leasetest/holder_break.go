@@ -133,7 +133,7 @@ var breakRules = []rule{
 			w.name = fmt.Sprint(p.name, i)
 			watched := &watchLog{Authority: w.direct, spurious: make(chan struct{}, 1)}
 			w.direct = wrap.Authority(watched, w.direct)
-			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
+			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // with TakeOver, the holder has a reason to watch its lease
 			a.acquire()
 			p.pass(p.D + time.Duration(p.rand.Int64N(int64(p.D))))
 			if watched.calls.Load() == 0 {
@@ -190,7 +190,7 @@ var breakRules = []rule{
 			return watch(ctx)
 		})}
 		w.direct = wrap.Authority(watched, w.direct)
-		a := w.join(Holder{Owner: "a", Duration: duration * p.D, TakeOver: p.can(CanTakeOver)}) // a holder that may be taken over has a reason to watch
+		a := w.join(Holder{Owner: "a", Duration: duration * p.D, TakeOver: p.can(CanTakeOver)}) // with TakeOver, the holder has a reason to watch its lease
 		a.acquire()
 		p.pass(p.D / 2)
 		if watches.Load() == 0 {
@@ -232,8 +232,8 @@ var breakRules = []rule{
 			a.requireAlive("after the warning")
 			a.requireLosses(n)
 			w.revoke(p.D*17/20 - time.Since(began))
-			p.pass(p.D*4/5 - time.Since(began)) // more than one renewal interval later
-			// A holder with a coarse clock may be unable to see that the end is now earlier.
+			p.pass(p.D*4/5 - time.Since(began)) // this pause is longer than a renewal interval
+			// A holder with a coarse clock may be unable to tell that the end of the break is now earlier.
 			again, isCertain := warned()[before:], 2*p.Slack < p.D/20
 			wasCalledAgain := len(again) == 2 && again[1].Before(first[0])
 			movedLater := slices.ContainsFunc(again, first[0].Before)
@@ -398,9 +398,9 @@ var breakRules = []rule{
 		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate)),
 			leasefault.Nth(1, lease.ActionChange, func(ctx context.Context, c *leasefault.Call) error {
 				err := c.Send(ctx)
-				w.revoke(0) // the receiver loses the lease, so the acquire is granted
+				w.revoke(0) // the receiver has lost the lease, so its acquire is granted
 				gate.Open()
-				p.Sleep(p.D / 50) // it returns before the answer to the hand-over
+				p.Sleep(p.D / 50) // the acquire returns before the hand-over is answered
 				return err
 			}))
 		b := w.join(Holder{Owner: "b"})
@@ -451,12 +451,12 @@ var breakRules = []rule{
 	}},
 }
 
-// A watchLog counts the watches of an authority, and records whether any was lost.
+// A watchLog is an authority that counts its watches, and records whether any of them was lost.
 type watchLog struct {
 	lease.Authority
 	calls    atomic.Int32
 	lost     atomic.Bool
-	spurious chan struct{} // each value causes a signal without a change; nil if there are no such signals
+	spurious chan struct{} // for each value received, the watch signals although nothing has changed; may be nil
 }
 
 func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
@@ -487,7 +487,7 @@ func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	return out, nil
 }
 
-// recordBreaks registers a handler of OnBreaking. The result lists the arguments of all its calls so far.
+// recordBreaks registers a handler of OnBreaking. The returned function lists the times that it got.
 func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
@@ -504,8 +504,7 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 	}
 }
 
-// handOverInVain acquires the i-th lease of the rule, injects the fault into its hand-over, and requires
-// that the hand-over fails.
+// handOverInVain acquires a lease, injects the fault into its hand-over, and requires that this fails.
 func (p *tester) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()

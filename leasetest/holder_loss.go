@@ -65,7 +65,7 @@ var lossRules = []rule{
 	}},
 	{"H15/a-release-at-the-end", "a release before the lease is no longer certain is not a loss, and a release from then on does not hide the loss, to the nanosecond", canCut | exactTime, func(p *tester) {
 		n := 0
-		after := func(d time.Duration) *contender { // acquires, and then cuts the contender off for d
+		after := func(d time.Duration) *contender { // acquires, and then cuts the contender off for the time d
 			n++
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, n), Owner: "a"})
 			a.acquire()
@@ -225,7 +225,7 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules call handlers that panic. They run last, because a lease that does not recover ends the process.
+// panicRules call handlers that panic. They run last, because without a recover, a panic ends the process.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -296,11 +296,11 @@ var heldRules = []rule{
 				p.Errorf("a release was sent %v before the end of the lease, and its context was not given back", ends.Sub(r.at))
 			}
 		}
-		bound := last.at.Add(p.D) // no request may take longer
+		bound := last.at.Add(p.D) // no request may take longer than until bound
 		if deadline, ok := last.ctx.Deadline(); ok {
 			bound = deadline
 		}
-		p.pass(time.Until(bound) + p.D*101/100) // the clocks may differ by less than 1%
+		p.pass(time.Until(bound) + p.D*101/100) // the clocks of the holders may differ by less than 1 %
 		if len(a.requests.sentOf(lease.ActionRelease)) == 0 {
 			p.Errorf("the lease has expired, and no release was sent")
 		}
@@ -354,10 +354,10 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// In the stop window, a new context of WhileHeld is done at once. To find when the stop window
-		// begins, the rule calls WhileHeld for holder a again and again. Each such call can wake the
-		// goroutine of the holder, and so make a context end that would otherwise end late. To check when a
-		// context ends, the rule therefore uses other holders, for which it calls WhileHeld only once.
+		// The rule finds the beginning of the stop window by calling WhileHeld for holder a again and again,
+		// until it returns a context that is already done. Each call can wake the goroutine of that holder,
+		// and so end a context in time that would otherwise end late. For the actual check, the rule
+		// therefore uses other holders, for which it calls WhileHeld only once.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {
@@ -438,7 +438,7 @@ var heldRules = []rule{
 	}},
 }
 
-// butLoss returns nil instead of a loss, which the first release after it returns.
+// butLoss returns err, or nil if err is only the loss that the first Release after a loss returns.
 func butLoss(err error) error {
 	if _, isLoss := err.(*lease.LostError); isLoss {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// requireShortRequests requires that the contender has sent a request with the given action, and that none
-// is in flight for longer than d plus Options.Slack, without an answer and with a context that is not done.
+// requireShortRequests requires that the contender has sent a request with the given action. None of these
+// requests may be in flight for longer than d plus Options.Slack, unless its context is done.
 func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -27,7 +27,6 @@ func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	}
 }
 
-// isInFlight reports whether a request with the given context has no answer yet.
 func (w *requestLog) isInFlight(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +151,7 @@ var boundRules = []rule{
 	}},
 }
 
-// waitRules check Wait and invalid options.
+// waitRules check Wait and the errors for invalid options.
 var waitRules = []rule{
 	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *tester) {
 		w := p.world()
@@ -211,7 +210,7 @@ var waitRules = []rule{
 			for range waits {
 				go p.guarded(func() { waited <- b.waiter().Wait(p.ctx) })()
 			}
-			if p.pass(p.D / 100); i < 4 { // otherwise the first read of each wait is in flight
+			if p.pass(p.D / 100); i < 4 { // in the later cases, the first read of each wait is in flight
 				p.pass(p.D / 2)
 			}
 			ctx, cancel := context.WithTimeout(p.ctx, p.D/100)
@@ -240,7 +239,7 @@ var waitRules = []rule{
 			func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.CloseWatch(p.D/20)) },
 			func(a lease.Authority) lease.Authority { return leasefault.Lossy(a, leasefault.FailWatch) },
 			func(a lease.Authority) lease.Authority { return struct{ lease.Authority }{a} },
-			func(over lease.Authority) lease.Authority { // the release comes between the first read and the watch
+			func(over lease.Authority) lease.Authority { // the release comes between the first read of Wait and its watch
 				return leasefault.Lossy(over, func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 					_ = a.release()
 					return watch(ctx)

@@ -285,7 +285,7 @@ var releaseRules = []rule{
 	}},
 }
 
-// releaseInVain requires that a Release returns an error while the contender is cut off.
+// releaseInVain requires that Release returns an error while the contender cannot reach the authority.
 func (p *contender) releaseInVain() {
 	p.w.Helper()
 	p.cut()

@@ -242,17 +242,17 @@ var renewalRules = []rule{
 		}
 	}},
 	{"H11/two-renewals-of-all-terms-at-most", "at most two renewals that were not given up are in flight, though each is of a term of its own", CanUseAuthority | exactTime, func(p *tester) {
-		for i := range 12 { // in some, the third term wants to renew before the renewal of the first is given up
+		for i := range 12 { // in some cases, the third term wants to renew before the holder has abandoned the first renewal
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.From(1, lease.ActionRenew, ignoreContext(p.gate())))
 			for range 3 {
 				if _, ok, _ := a.tryAcquire(p.ctx); !ok {
-					break // two renewals were given up, and have not returned
+					break // two abandoned renewals have not returned
 				}
 				asked := len(a.requests.sentOf(lease.ActionRenew))
 				for n := 0; n < 40 && len(a.requests.sentOf(lease.ActionRenew)) == asked; n++ {
 					p.pass(p.D / 100)
 				}
-				_ = a.release() // while two that were given up have not returned, it fails
+				_ = a.release() // fails until one of the two abandoned renewals returns
 			}
 			renewals := a.requests.sentOf(lease.ActionRenew)
 			for n, r := range renewals {
@@ -397,7 +397,7 @@ var renewalRules = []rule{
 		a := p.world().join(Holder{Owner: "a"})
 		tok := a.acquire()
 		for range 6 {
-			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // a renewal falls into most of the outages
+			p.pass(time.Duration(p.rand.Int64N(int64(p.D / 3)))) // the pauses differ, so that most outages hit a renewal
 			a.cut()
 			a.requireAliveFor(p.D/4, "while it was cut off")
 			a.mend()
@@ -434,9 +434,9 @@ var renewalRules = []rule{
 			if len(instants) < crowd/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
 			}
-			// For example, a session.Session draws the delay of its first renewal from a tenth of the
-			// interval to the whole interval. For 20 such delays, the probability that the shortest
-			// exceeds half of the longest is about 1 in 60,000.
+			// A session.Session, for example, draws the delay of its first renewal from a tenth of the
+			// interval to the whole interval. The shortest of 20 delays exceeds half of the longest once in
+			// 60,000 cases.
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)
@@ -465,7 +465,7 @@ var renewalRules = []rule{
 			fault := []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer}[i%2]
 			arrives := p.D * 31 / 30
 			if i/2%2 == 1 {
-				arrives = p.D * 7 / 5 // after the holder has given the renewal up
+				arrives = p.D * 7 / 5 // after the holder has abandoned the renewal
 			}
 			w := p.world()
 			w.name = fmt.Sprint(p.name, i)
@@ -508,13 +508,13 @@ var renewalRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H19/a-late-refusal-reaches-no-later-term", "the answer to a renewal of an earlier term, which was refused between the two, is not a loss of the later one", CanUseAuthority | exactTime, func(p *tester) {
-		for i, wait := range []time.Duration{0, p.D * 2 / 3} { // in the second case, the renewal was given up before its answer comes
+		for i, wait := range []time.Duration{0, p.D * 2 / 3} { // the second time, the answer comes after the holder has abandoned the renewal
 			request, answer := p.gate(), p.gate()
 			a := p.world().join(Holder{Name: fmt.Sprint(p.name, i), Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, leasefault.Chain(ignoreContext(request), ignoreContextOfAnswer(answer))))
 			a.acquire()
 			p.waitReached(request)
 			p.need(a.release(), "release")
-			request.Open() // the renewal finds a free lease
+			request.Open() // the renewal reaches a lease that is free
 			p.waitReached(answer)
 			p.pass(wait)
 			a.acquire()

@@ -25,20 +25,19 @@ type Holder struct {
 	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease against the H clauses and the clause M4 of SPEC.md and, by calls of
-// session.Run, the N clauses. It runs one subtest for each rule.
+// TestLease tests a lease against the H clauses and the clause M4 of SPEC.md. By calls of session.Run, it
+// also tests the N clauses. It runs one subtest for each rule.
 //
-// Each subtest calls newLease to get a lease that the holder h has not acquired yet, as [TestStore] calls
-// newStore. newLease should call t.Cleanup with a function that stops all goroutines of the lease. That
-// function must not use t.Context(), which is canceled before cleanup functions run. The suite also calls
-// newLease with invalid holders, and newLease must then pass the error to t.Fatal.
+// Each subtest calls newLease for a lease that the holder h has not acquired yet, in the same way as
+// [TestStore] calls newStore. A newLease function should pass t.Cleanup a function that stops all goroutines
+// of the lease. That function must not use t.Context(), which is canceled before cleanup functions run. The
+// suite also calls newLease with invalid holders, for which newLease must pass the error to t.Fatal.
 //
-// For a lease that uses an authority of its own, remove [CanUseAuthority] from [Options].Can.
-// [Holder].Authority is then nil. LeaseHooks.Revoke and LeaseHooks.Cut let the suite test more of its
-// rules.
+// For a lease with an authority of its own, remove [CanUseAuthority] from [Options].Can. [Holder].Authority
+// is then nil, and the suite can test less, unless LeaseHooks.Revoke and LeaseHooks.Cut are set.
 //
-// One rule registers a handler that panics; in a bubble it runs last. If the lease does not recover, the
-// process ends, and its last message names the rule.
+// One rule registers a handler that panics. In a bubble this rule runs last. If the lease does not recover
+// from the panic, the process ends, and its last message names the rule.
 func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, o *Options) {
 	must(newLease != nil, "TestLease: newLease must not be nil")
 	s := &suite{rules: leaseRules, options: o.withDefaults(), newLease: newLease}
@@ -47,10 +46,10 @@ func TestLease(t *testing.T, newLease func(t testing.TB, h Holder) lease.Lease, 
 
 var leaseRules = slices.Concat(leaseTokenRules, acquireRules, idRules, beliefRules, renewalRules, breakRules, boundRules, lossRules, heldRules, releaseRules, waitRules, runRules, panicRules)
 
-// A world is the authority that the leases of a rule share.
+// A world contains the authority that all leases of a rule share.
 type world struct {
 	*tester
-	direct lease.Authority // the authority without faults and history; nil without CanUseAuthority
+	direct lease.Authority // the authority without faults or history; nil without CanUseAuthority
 }
 
 func (p *tester) world() *world {
@@ -65,7 +64,6 @@ func (p *tester) world() *world {
 	return &world{p, p.history.delays.authority(a)}
 }
 
-// gate returns a gate that is opened at the end of the rule.
 func (p *tester) gate() *leasefault.Gate {
 	g := leasefault.NewGate()
 	p.gates = append(p.gates, g)
@@ -81,7 +79,7 @@ func (w *world) now() lease.Record {
 	return res.Record
 }
 
-// requireFree requires that the lease is free or, if its record cannot be read, that a new holder gets it.
+// requireFree requires that the lease is free. If it cannot read the record, a new holder must get the lease.
 func (w *world) requireFree(when string) {
 	w.Helper()
 	if w.direct == nil {
@@ -93,7 +91,7 @@ func (w *world) requireFree(when string) {
 	}
 }
 
-// answer lets f change the answers of the authority. The history contains every changed one.
+// answer lets f change the answers of the authority. The history contains each changed answer.
 func (w *world) answer(f func(req lease.Request, res *lease.Result, err *error)) {
 	w.direct = leasefault.Answer(w.direct, func(req lease.Request, res *lease.Result, err *error) {
 		was := answerText(*res, *err)
@@ -130,8 +128,8 @@ type contender struct {
 	mends   func() // undoes the current fault; nil if there is no fault
 }
 
-// join makes a lease under test for the holder h, whose zero fields get defaults. The given lines apply
-// faults to the requests of the lease, as in leasefault.Script.
+// join makes a lease under test for the holder h, with defaults for the zero fields of h. The given lines
+// inject faults into the requests of the lease, as in leasefault.Script.
 func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contender {
 	w.Helper()
 	p := &contender{w: w, who: h.Owner, lost: new(lossLog)}
@@ -170,7 +168,7 @@ func (w *world) join(h Holder, lines ...leasefault.Line[lease.Action]) *contende
 	return p
 }
 
-// acquire calls Acquire, requires that the lease is granted, and returns the token.
+// acquire acquires the lease and returns its token. The rule fails if the lease is not granted.
 func (p *contender) acquire() lease.Token {
 	p.w.Helper()
 	tok, ok, err := p.tryAcquire(p.w.ctx)
@@ -183,8 +181,8 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive is CheckAlive for loops that wait for the end of a lease. It fails the rule if the lease is
-// alive long after every rule should have ended.
+// stillAlive calls CheckAlive in a loop that waits for the end of a lease. If the lease is alive long after
+// every rule should have ended, the rule fails.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -200,8 +198,7 @@ func (p *contender) tryAcquire(ctx context.Context) (lease.Token, bool, error) {
 	return tok, ok, err
 }
 
-// requireDenied requires that Acquire returns false and nil, which means that another holder has the
-// lease.
+// requireDenied requires that Acquire returns false and a nil error, because another holder has the lease.
 func (p *contender) requireDenied(why string) {
 	p.w.Helper()
 	if _, ok, err := p.tryAcquire(p.w.ctx); ok || err != nil {
@@ -210,7 +207,6 @@ func (p *contender) requireDenied(why string) {
 	p.requireNotAlive("after an Acquire that returned false")
 }
 
-// requireError calls Acquire, requires that it returns an error, and returns that error.
 func (p *contender) requireError(ctx context.Context, why string) error {
 	p.w.Helper()
 	_, ok, err := p.tryAcquire(ctx)
@@ -241,7 +237,7 @@ func (p *contender) requireNotAlive(when string) {
 	}
 }
 
-// requireNotAliveFor requires that CheckAlive keeps returning false until d has passed.
+// requireNotAliveFor requires that CheckAlive returns false until d has passed.
 func (p *contender) requireNotAliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -251,7 +247,7 @@ func (p *contender) requireNotAliveFor(d time.Duration, since string) {
 	p.requireNotAlive(since)
 }
 
-// requireAliveFor requires that CheckAlive keeps returning true until d has passed.
+// requireAliveFor requires that CheckAlive returns true until d has passed.
 func (p *contender) requireAliveFor(d time.Duration, since string) {
 	p.w.Helper()
 	for range 20 {
@@ -289,7 +285,7 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// awaitLosses waits until the lease has been lost n times, and not more often. It returns the last loss.
+// awaitLosses waits until the lease has been lost n times, but not more often, and returns the last loss.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {
@@ -298,7 +294,6 @@ func (p *contender) awaitLosses(n int) error {
 	return p.requireLosses(n)
 }
 
-// requireLosses requires that the lease has been lost n times by now, and returns the last loss.
 func (p *contender) requireLosses(n int) error {
 	p.w.Helper()
 	errs := p.lost.all()
@@ -318,7 +313,7 @@ func (p *contender) loseNth(n int) {
 	p.awaitLosses(n)
 }
 
-// requireLostError requires that err is a *lease.LostError with the token and one of the reasons.
+// requireLostError requires that err is a *lease.LostError with the given token and one of the given reasons.
 func (p *contender) requireLostError(err error, tok lease.Token, reasons ...lease.Code) {
 	p.w.Helper()
 	lost := (*lease.LostError)(nil)

@@ -12,19 +12,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transmit function carries the requests of a client to its server. The client that
-// [StoreHooks].Connect makes calls it once for each request. The function send sends the request, waits
-// for the answer, and returns an error if there is none. A refusal is an answer too, for which send
-// returns nil.
+// A Transmit function carries the requests of a client to its server. The client that [StoreHooks].Connect
+// makes calls its Transmit function once for each request. The argument send sends the request and waits for
+// the answer. It returns an error only if there is no answer: a refusal is an answer, too.
 //
-// A Transmit function calls send at most once, and returns its error. It may delay the request or the
-// answer; if ctx ends during a delay, it returns the error of ctx. If it loses the request or the answer,
+// A Transmit function calls send at most once, and returns the error of send. It may delay the request or the
+// answer, and returns the error of ctx if ctx ends during the delay. If it drops the request or the answer,
 // it returns an error that wraps io.ErrUnexpectedEOF. After an error, the client must behave as if the
 // connection had failed. The example shows the Transmit function of an HTTP client.
 type Transmit func(ctx context.Context, send func() error) error
 
-// A link is the connection between a client and its server. Each message is a request and its answer. A rule
-// disturbs one message of a call at a time. A link is safe for concurrent use by multiple goroutines.
+// A link is the connection between a client and its server, on which a rule can disturb one message of a
+// call. A message is a request and its answer. A link is safe for concurrent use by multiple goroutines.
 type link struct {
 	p *tester
 
@@ -32,7 +31,7 @@ type link struct {
 	count    int       // messages since the last call of disturb
 	nth      int       // the number of the message that is disturbed; 0 for none
 	with     Transmit  // disturbs the nth message
-	met      bool      // whether the call before restore had an nth message
+	met      bool      // the call before the last restore had an nth message
 	sent     time.Time // when the first message since the last call of disturb was sent
 	answered time.Time // when the last message since the last call of disturb was answered
 }
@@ -59,8 +58,8 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	})
 }
 
-// disturb passes one of the next messages to the given Transmit function: the next one if nth is 1, the one
-// after it if nth is 2, and so on.
+// disturb passes one of the next messages to the given Transmit function: for example, the next message if
+// nth is 1, and the message after it if nth is 2.
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +67,6 @@ func (l *link) disturb(nth int, with Transmit) {
 	l.sent, l.answered = time.Time{}, time.Time{}
 }
 
-// restore ends the disturbance.
 func (l *link) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,12 +74,12 @@ func (l *link) restore() {
 	l.nth, l.with = 0, nil
 }
 
-// A rule disturbs at most mostMessages messages of a call, one in each repetition.
+// mostMessages is how many messages of a call a rule disturbs at most, one in each repetition.
 const mostMessages = 6
 
-// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each number,
-// the body of the loop calls disturb, makes the call, and calls restore. The loop ends when the call has
-// no such message. The rule fails if the call has none at all, because then it can disturb nothing.
+// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each number, the
+// body of the loop calls disturb, makes the call, and calls restore. The loop ends after the last message of
+// the call. If a call has no messages at all, the rule fails, because there is nothing to disturb.
 func (l *link) messages() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for nth := 1; nth <= mostMessages; nth++ {
@@ -99,7 +97,7 @@ func (l *link) messages() iter.Seq[int] {
 	}
 }
 
-// times returns when the first message since disturb was sent, and when the last was answered.
+// times returns when the first message after a call of disturb was sent, and when the last was answered.
 func (l *link) times() (sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +134,7 @@ func (p *tester) lateness(d time.Duration) map[string]Transmit {
 	}
 }
 
-// A pause holds one message back until end is called. The channel reached is closed when it has the message.
+// A pause holds one message back until end is called. Its channel reached is closed when the message arrives.
 type pause struct {
 	reached, ended chan struct{}
 	end            func()
@@ -169,7 +167,7 @@ func (p pause) answer(ctx context.Context, send func() error) error {
 	return errors.Join(send(), p.wait(ctx))
 }
 
-// isReached waits for a message, and returns false if done is closed first.
+// isReached waits until a message has reached the pause. It returns false if done is closed before that.
 func (p pause) isReached(done <-chan struct{}) bool {
 	select {
 	case <-p.reached:
@@ -195,7 +193,8 @@ func (p *tester) linkedStore() (storeTester, *link) {
 	return storeTester{p, p.history.store(s), s}, l
 }
 
-// intruder returns the client for requests while a message of a is disturbed: a second one, if there is one.
+// intruder returns a client that can send requests while a message of a is disturbed. It is a second client
+// if the suite can make one, and otherwise the same client.
 func (a authorityTester) intruder() authorityTester {
 	if a.can(hasAnotherAuthority) {
 		return a.another()
@@ -203,7 +202,7 @@ func (a authorityTester) intruder() authorityTester {
 	return a
 }
 
-// do sends a request with a timeout, because some clients send no request while another is disturbed.
+// do sends a request with a timeout, because some clients send no request while another request is disturbed.
 func (a authorityTester) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()

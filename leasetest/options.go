@@ -17,66 +17,66 @@ import (
 
 // Options configure the test of an implementation. A nil *Options or a zero field means the default.
 type Options struct {
-	// Can contains the abilities of the implementation. The suite skips a rule that needs an ability
-	// which is not in Can. For example, for an implementation without lease.ActionBreak, set Can to
-	// Everything &^ CanBreak. Default: Everything.
+	// Can contains the abilities of the implementation. The suite skips every rule that needs another
+	// ability. For example, for an implementation without lease.ActionBreak, set Can to Everything &^
+	// CanBreak. Default: Everything.
 	Can Ability
 
-	// Lacks contains what the implementation lacks, in the words of the log of skipped rules, such as
-	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule that would be
-	// skipped for any other reason, such as a forgotten hook, fails. It need not contain "exact time",
-	// because a Slack that is not zero says so. Default: nil, so every rule may be skipped.
+	// Lacks lists what the implementation lacks, in the words of the log of skipped rules, such as
+	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule fails if it would be
+	// skipped for any other reason, such as a forgotten hook. Lacks need not contain "exact time", because a
+	// Slack that is not zero already implies it. Default: nil, so every rule may be skipped.
 	Lacks []string
 
-	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of
-	// the test and reads the time from package time. The time of a bubble stands still while a goroutine
-	// waits for I/O, or for a sync.Mutex that another goroutine holds during a request. So if a rule
-	// takes more than a minute of real time, or nine tenths of the time until the timeout of the test,
-	// the process ends, and its last message names the rule and contains all earlier failures.
+	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of the
+	// test and reads the time from package time. The time of a bubble stands still while a goroutine waits
+	// for I/O, or for a sync.Mutex that another goroutine holds during a request. To end such a rule, the
+	// suite ends the process when a rule has taken a minute of real time, or nine tenths of the time until
+	// the timeout of the test. The last message then names the rule and contains all earlier failures.
 	Bubble bool
 
-	// Unit is the shortest time that the suite distinguishes. Its leases last for twelve Units, or for
-	// the nearest duration within Limits. One second in the files of [Vectors] lasts for one Unit in the
-	// test, or for Limits.MinDuration/15 if that is longer, but for exactly 1 s in scenarios that need
-	// CanServeOldVersions. Default: 1 s in a bubble, otherwise 250 ms.
+	// Unit is the shortest time that the suite distinguishes. The suite acquires leases of twelve Units, or
+	// of the nearest duration within Limits. In the scenarios of [Vectors], one second lasts for one Unit, or
+	// for Limits.MinDuration/15 if that is longer. In scenarios that need CanServeOldVersions, one second
+	// lasts for exactly 1 s. Default: 1 s in a bubble, otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick
-	// of the clock. If it is not zero, the suite skips all rules that need exact times. On a busy
-	// machine, a rule can need a Slack that is longer than a Unit. If every answer takes longer than a
-	// Unit, or the tick of the clock is longer than half a Unit, set a longer Unit.
+	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick of
+	// the clock. If Slack is not zero, the suite skips all rules that need exact times. On a busy machine, a
+	// rule can need a Slack that is longer than a Unit. If every answer takes longer than a Unit, or the
+	// clock ticks less often than twice per Unit, set a longer Unit.
 	//
-	// If a rule fails and an answer or a timer came later than Slack, the failure does not count, and the
-	// suite runs the rule again, the last time while no other rule is running. If eight runs were late
-	// and failed, the rule is skipped. In a bubble, or if Sleep is set, a failure always counts. Default:
-	// 0 in a bubble, otherwise a Unit.
+	// If a rule fails after an answer or a timer was later than Slack, the failure does not count, and the
+	// suite runs the rule again, at the end without any other rule at the same time. After eight such
+	// failures, the suite skips the rule. In a bubble, or if Sleep is set, every failure counts. Default: 0
+	// in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
 	Sleep func(d time.Duration)
 
-	// Limits contains the bounds of the durations and periods that the implementation grants. The suite
-	// uses durations within them, and requires that all others are refused. They need not be set for a
-	// store that is a [lease.Limiter]. Default: no limits.
+	// Limits contains the bounds of the durations and periods that the implementation grants. The suite uses
+	// durations within these bounds, and requires that the implementation refuses all others. For a store
+	// that is a [lease.Limiter], Limits need not be set. Default: no limits.
 	Limits lease.Limits
 
-	// Functions that do what the methods of the implementation cannot do. If one is nil, the suite skips
-	// the rules that need it. Each suite uses the hooks of its own kind.
+	// The hooks do what the methods of the implementation cannot do. If a hook is nil, the suite skips the
+	// rules that need it. Each suite uses only the hooks of its own kind.
 
 	Store     StoreHooks     // for TestStore
 	Authority AuthorityHooks // for TestAuthority
 	Lease     LeaseHooks     // for TestLease
 	Guard     GuardHooks     // for TestGuard
 
-	// Seed is the seed of all random choices of the suite, which the message of a failure contains. Default:
-	// a number from 1 to 2^64-1 in the environment variable LEASETEST_SEED, or a random number without it.
+	// Seed determines all random choices of the suite. A failure shows it. Default: the number in the
+	// environment variable LEASETEST_SEED, from 1 to 2^64-1, or a random number if it is not set.
 	Seed uint64
 
-	realTime bool // the suite sleeps for real, so an answer or a timer may be late
+	realTime bool // the suite sleeps in real time, so that answers and timers may be late
 }
 
-// withDefaults returns a copy of o with the defaults, and with the abilities that follow from the
-// options. It panics if an option is invalid.
+// withDefaults returns a copy of o with defaults for zero fields, and with the abilities that follow from the
+// other options. It panics if an option is invalid.
 func (o *Options) withDefaults() Options {
 	var v Options
 	if o != nil {
@@ -135,15 +135,15 @@ func (o *Options) leaseDuration() time.Duration {
 	return d
 }
 
-// must panics if ok is false. The text names the invalid argument and its bound.
+// must panics if ok is false. The format describes the invalid argument and its bound.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic("leasetest: " + fmt.Sprintf(format, args...))
 	}
 }
 
-// An Ability is a set of abilities that a correct implementation need not have. The suite detects the
-// others by itself, such as optional methods.
+// An Ability is a set of abilities that an implementation may have or lack. Some are declared in
+// [Options.Can]. The suite detects the others, such as optional methods.
 type Ability uint64
 
 const (
@@ -154,7 +154,7 @@ const (
 	CanChange                               // supports lease.ActionChange
 	CanUse                                  // supports lease.ActionWrite, and lease.ActionRead with an ID
 	CanBeInfinite                           // grants leases of infinite duration
-	CanServeOldVersions                     // supports requests of versions before 2012-02-12
+	CanServeOldVersions                     // serves requests of protocol versions before 2012-02-12
 	CanShowRecords                          // returns complete records with results, refusals and lists
 
 	// These are abilities of leases.
@@ -163,13 +163,13 @@ const (
 	CanUseClock     // reads the time from Holder.Clock
 	CanTakeOver     // takes over a lease if Holder.TakeOver is set
 
-	declared = iota // the number of abilities that Options.Can can declare
+	declared = iota // the number of the abilities above, which Options.Can can contain
 )
 
 // Everything is the set of all abilities that [Options.Can] can contain.
 const Everything Ability = 1<<declared - 1
 
-// These constants are abilities that the suite detects.
+// The suite detects these abilities by itself.
 const (
 	// Methods.
 
@@ -206,7 +206,7 @@ const (
 	exactTime   // Slack is zero and the implementation has a clock, so all times are exact
 	noLimits    // Options.Limits is zero, so every duration and every period is granted
 	shortLeases // Limits.MinDuration is at most 1 ns, so even the shortest leases are granted
-	oldLeases   // Limits allow durations from 15 s to 60 s, so scenarios of old versions can take their own times
+	oldLeases   // Limits allow durations from 15 s to 60 s, which scenarios of old protocol versions need
 	canCut      // the suite can cut a holder off from its authority, with CanUseAuthority or Options.Lease.Cut
 	canRevoke   // the suite can break a lease, with CanUseAuthority and CanBreak, or with Options.Lease.Revoke
 	canStall    // the suite can prevent renewals, with canCut or CanUseClock
@@ -245,7 +245,7 @@ func (a Ability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// These interfaces contain optional methods that no interface of package lease contains.
+// These optional methods belong to no interface of package lease.
 type (
 	handOverer interface {
 		HandOver(ctx context.Context, to lease.ID) error
@@ -271,7 +271,7 @@ type (
 	}
 )
 
-// methodsOf detects the optional methods of v, and returns the corresponding abilities, such as hasWatch.
+// methodsOf returns the abilities that correspond to the optional methods of v, such as hasWatch.
 func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),
@@ -293,7 +293,7 @@ func is[T any](v any) bool {
 // oldDuration is the fixed duration of leases in protocol versions before 2012-02-12.
 const oldDuration = time.Minute
 
-// derived returns the abilities that follow from the options.
+// derived returns the abilities that follow from the other options.
 func (o *Options) derived() (found Ability) {
 	cut := o.can(CanUseAuthority) || o.Lease.Cut != nil
 	revoke := o.can(CanUseAuthority|CanBreak) || o.Lease.Revoke != nil

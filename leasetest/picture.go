@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
-// answered adds the answer to a request to the timeline of the history. A holder without a name has no lane.
+// answered adds the answer to a request to the timeline of the history. It shows only holders with a name.
 func (h *history) answered(who, name string, req lease.Request, sent time.Time, res lease.Result, err error) {
 	now := time.Now()
 	r := res.Record
@@ -51,7 +51,7 @@ func (h *history) answered(who, name string, req lease.Request, sent time.Time, 
 	}
 }
 
-// noted adds a line of the history to its timeline: a loss, or what the rule does.
+// noted adds a line of the history to the timeline if it reports a loss or an action of the rule.
 func (h *history) noted(now time.Time, text string) {
 	if who, cause, ok := strings.Cut(text, ": OnLost: "); ok {
 		h.drawing.Set(who, now, timeline.None, "", time.Time{})
@@ -61,8 +61,8 @@ func (h *history) noted(now time.Time, text string) {
 	}
 }
 
-// drawPicture draws the timeline into the artifact folder of the test, and returns a line that names the
-// file. Without the flag -artifacts of go test it draws nothing.
+// drawPicture writes the timeline to the artifact folder of the test, and returns a line that names the file.
+// If go test runs without the flag -artifacts, drawPicture does nothing.
 func (p *tester) drawPicture(what string) string {
 	t, ok := p.TB.(*testing.T)
 	if f := flag.Lookup("test.artifacts"); !ok || p.suite.steps || f == nil || f.Value.String() != "true" {

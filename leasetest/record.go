@@ -49,7 +49,7 @@ var storeRecordRules = []rule{
 				s.Errorf("%s was written, and is loaded as %s", what, outcomeText(seen.Record, seen.Record.Validate()))
 			}
 		}
-		// A corrupt record that differs from the valid one before it in one field.
+		// Each of these corrupt records differs in one field from the valid record that it replaces.
 		for what, spoil := range map[string]func(r *lease.Record){
 			"no until":                 func(r *lease.Record) { r.Until = time.Time{} },
 			"an until not in UTC":      func(r *lease.Record) { r.Until = r.Until.In(time.FixedZone("", 3600)) },

@@ -15,12 +15,11 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// runRules check functions that run under a lease.
 var runRules = []rule{
 	{"N1/a-loss-ends-the-function", "the context of a function ends with a loss, and a run whose function was ended so returns the loss, whatever the function returns", canLose, func(p *tester) {
 		a, own := p.world().join(Holder{Owner: "a"}), errors.New("the function failed")
 		a.loseInRun(func(ctx context.Context, _ func()) error { return context.Cause(ctx) })
-		a.loseInRun(func(_ context.Context, end func()) error { end(); return nil }) // the caller ends its context after the loss
+		a.loseInRun(func(_ context.Context, end func()) error { end(); return nil }) // the context of the caller ends after the loss
 		if err := a.loseInRun(func(context.Context, func()) error { return own }); !errors.Is(err, own) {
 			p.Errorf("Run returned %v, and the function returned %v", err, own)
 		}
@@ -119,7 +118,7 @@ var runRules = []rule{
 				_, err := session.AcquireWait(ctx, a.Lease, silentOptions)
 				cancel()
 				p.history.printf("a: AcquireWait: %v", err)
-				p.pass(p.Unit / 10) // AcquireWait does not wait for the release
+				p.pass(p.Unit / 10) // AcquireWait returns before the release is answered
 				w.requireFree("after an AcquireWait that gave up")
 			} else if err == nil || !strings.Contains(err.Error(), "release") {
 				p.Errorf("the release failed, and the run returned %v", err)
@@ -165,7 +164,7 @@ var runRules = []rule{
 		w := p.world()
 		a := w.join(Holder{Owner: "a"})
 		a.acquire()
-		var reads atomic.Int32 // the reads by the other holder
+		var reads atomic.Int32 // the reads that the other holder has sent
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {
 			if req.Action == lease.ActionRead {
 				reads.Add(1)
@@ -234,7 +233,7 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires counts the different times at which contenders sent their first acquires since from.
+// instantsOfAcquires counts the different times at which the contenders sent their first acquires after from.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {
@@ -248,9 +247,9 @@ func instantsOfAcquires(all []*contender, from time.Time) int {
 	return len(instants)
 }
 
-// loseInRun makes the contender lose its lease while session.Run runs a function, which waits until its
-// context has ended, and returns what f returns, which may end the context of the caller. Run must return an
-// error that reports the loss.
+// loseInRun runs a function with session.Run, makes the contender lose its lease during the run, and requires
+// that Run reports the loss. The function waits until its context has ended, and then returns the result of
+// the given function f. When f calls end, the context of the caller of Run ends.
 func (p *contender) loseInRun(f func(ctx context.Context, end func()) error) error {
 	p.w.Helper()
 	ctx, end := context.WithCancel(p.w.ctx)
@@ -276,7 +275,8 @@ func (p *contender) loseInRun(f func(ctx context.Context, end func()) error) err
 
 var silentOptions = &session.RunOptions{Logger: slog.New(slog.DiscardHandler)}
 
-// answerUnknown returns a Fault that executes the request and answers with err: the outcome is unknown.
+// answerUnknown returns a Fault that executes the request but answers with err, so that the outcome is
+// unknown.
 func answerUnknown(err error) leasefault.Fault {
 	return func(ctx context.Context, c *leasefault.Call) error {
 		_ = c.Send(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// The rule oldPeriodRule applies to authorities and to functions like lease.Step.
+// oldPeriodRule applies both to authorities and to functions like lease.Step.
 var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a break of a version before 2012-02-12 ignores every period, even one out of range, and ends when what is left ends", CanServeOldVersions | CanBreak | CanShowRecords, func(p *tester) {
 	a := p.authority()
 	for _, period := range []lease.Period{lease.Grace(-1), lease.Grace(-lease.Infinite), lease.Grace(0), lease.Grace(p.D / 4), lease.Grace(lease.Infinite)} {
@@ -28,7 +28,7 @@ var oldPeriodRule = rule{"M17/before-2012-02-12-no-period-is-looked-at", "a brea
 	}
 }}
 
-// The rule badArgumentRule applies to authorities and to functions like lease.Step.
+// badArgumentRule applies both to authorities and to functions like lease.Step.
 var badArgumentRule = rule{"M18/the-first-bad-argument-is-named", "of two bad arguments, the code is of the first of version, action, ID, proposed ID, duration, period and owner", 0, func(p *tester) {
 	a := p.authority()
 	const acquires, renews, releases, changes, breaks = lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease, lease.ActionChange, lease.ActionBreak
@@ -127,11 +127,11 @@ var machineRules = []rule{
 	{"M14/the-longest-break-of-an-infinite-lease-has-an-end", "a break of an infinite lease with an infinite period is granted, and leaves the lease breaking until an end that a later break can move", CanBreak | CanBeInfinite, func(p *tester) {
 		a := p.authority()
 		if p.Limits.MaxPeriod > 0 {
-			p.Skipf("the longest period is %v", p.Limits.MaxPeriod) // A7: an infinite one is refused
+			p.Skipf("the longest period is %v", p.Limits.MaxPeriod) // by A7, an infinite period is refused
 		}
 		id := p.id()
 		a.grant(acquire(id, lease.Infinite))
-		for range 2 { // the second break repeats the first
+		for range 2 { // the second break repeats the first break
 			a.grant(lease.Request{Action: lease.ActionBreak, Period: lease.Grace(lease.Infinite)})
 			r := a.inspect().Record
 			if r.State != lease.Breaking || r.Validate() != nil || p.can(CanShowRecords) && r.Until.Before(time.Now().AddDate(100, 0, 0)) {
@@ -203,8 +203,7 @@ var leaseTokenRules = []rule{
 	}},
 }
 
-// stepMachineRules test functions like lease.Step, with times and epochs that no authority under test can
-// reach.
+// stepMachineRules test functions like lease.Step with times that do not occur in tests of an authority.
 var stepMachineRules = []rule{
 	oldPeriodRule,
 	badArgumentRule,
@@ -230,8 +229,8 @@ var stepMachineRules = []rule{
 }
 
 // TestStep tests a function that implements the transitions of a lease, like [lease.Step], and checks the
-// records that the function returns. It runs one subtest for each scenario and table cell in [Vectors].
-// It also calls the function with times and epochs that do not occur in a test of an authority.
+// records that this function returns. It runs one subtest for each scenario and table cell in [Vectors]. It
+// also calls the function with times and epochs that do not occur in a test of an authority.
 func TestStep(t *testing.T, machine func(r lease.Record, req lease.Request, now time.Time) (lease.Record, error)) {
 	must(machine != nil, "TestStep: machine must not be nil")
 	stepSuite(machine).test(t)
@@ -255,7 +254,6 @@ type stepper struct {
 	records map[string]lease.Record
 }
 
-// step calls the function under test, and records the call in the history.
 func (m *stepper) step(r lease.Record, req lease.Request, now time.Time) (lease.Record, error) {
 	next, err := m.machine(r, req, now)
 	m.history.stepped(now, r, req, next, err)

@@ -14,13 +14,13 @@ import (
 
 // TestStore tests a store against the R and S clauses of SPEC.md, with one subtest for each rule.
 //
-// Each subtest calls newStore to get a store without records of the leases that the subtest uses.
-// newStore may register cleanup functions on t. With [Options].Bubble it is called inside the bubble of
-// the subtest. Without a bubble, several subtests call it at the same time.
+// Each subtest calls newStore for a store without records of the leases that the subtest uses. The function
+// newStore may register cleanup functions on t. With [Options].Bubble, the subtest calls it inside its
+// bubble. Without a bubble, several subtests call it at the same time.
 //
-// If the store is a [lease.Watcher] or a [lease.Lister], the suite tests these methods, too, and also
-// whatever needs the hooks in Options.Store. If the store is a [lease.Limiter], the suite uses durations
-// within its limits.
+// If the store is a [lease.Watcher] or a [lease.Lister], the suite tests these methods as well. If it is a
+// [lease.Limiter], the suite uses durations within its limits. The hooks in Options.Store allow further
+// tests.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -29,7 +29,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options
 
 var storeRules = slices.Concat(storeWorks, storeRecordRules, swapRules, storeStateRules, keepRules, reopenRules, timeRules, nameRules, watchRules, listRules, storeLinkRules)
 
-// storeWorks is checked first. If a store cannot connect, for example, every rule would fail.
+// storeWorks is checked first, because all other rules would fail if the store could not connect.
 var storeWorks = []rule{
 	{"S1/it-works-at-all", "a record that was swapped in is loaded", 0, func(p *tester) {
 		s := p.store()
@@ -59,7 +59,6 @@ func (p *tester) store() storeTester {
 	return storeTester{p, p.history.store(s), s}
 }
 
-// reopen closes the store and opens it again with the same data.
 func (s *storeTester) reopen() {
 	s.history.printf("the store is reopened")
 	s.bare = s.Options.Store.Reopen(s.tester.TB, s.bare)
@@ -84,8 +83,8 @@ func (s storeTester) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap calls Store.Swap, again after a conflict if the record has not changed: a conflict can be
-// spurious, and a store may have one counter of versions for all names.
+// swap calls Store.Swap. After a conflict it tries again if the record has not changed, because a conflict
+// can be spurious: some stores have one counter of versions for all names.
 func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -100,10 +99,9 @@ func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (s
 	return snap, err
 }
 
-// maxSpurious is the number of conflicts in a row from which on they cannot all be spurious.
+// maxSpurious is the number of successive conflicts that cannot all be spurious.
 const maxSpurious = 10
 
-// put calls swap, and requires that the swap succeeds.
 func (s storeTester) put(name string, old lease.Snapshot, next lease.Record) lease.Snapshot {
 	s.Helper()
 	snap, err := s.swap(name, old, next)
@@ -111,7 +109,7 @@ func (s storeTester) put(name string, old lease.Snapshot, next lease.Record) lea
 	return snap
 }
 
-// leased returns the record of a lease with the duration d, which starts at the time of the given snapshot.
+// leased returns the record of a lease of the duration d that starts at the time of the given snapshot.
 func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -120,14 +118,13 @@ func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
-// putLeased writes the record of a lease that starts now and has the duration d.
+// putLeased writes the record of a lease of the duration d that starts now.
 func (s storeTester) putLeased(name string, d time.Duration) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
 	return s.put(name, old, s.leased(old, d))
 }
 
-// requireRecord loads the named lease and requires that its record is r.
 func (s storeTester) requireRecord(name string, r lease.Record) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
@@ -174,7 +171,7 @@ var swapRules = []rule{
 			// If the store never made the version, Swap may return an error other than a conflict.
 			for _, version := range []string{"invented", other.Version, ""} {
 				if version == now.Version {
-					continue // names may have equal versions
+					continue // the versions of different names may be equal
 				}
 				old := now
 				old.Version = version
@@ -205,12 +202,12 @@ var swapRules = []rule{
 		p.checkMade(own, "the method Authority of the store")
 		a := authorityTester{p, p.history.authority(own), own}
 		id, other := p.id(), p.id()
-		last := id // the ID in force at the end
+		last := id // the ID of the lease at the end
 		if p.can(CanChange) {
 			last = other
 		}
-		// A store may make the text of a version only when a caller needs it. In each round, another swap
-		// is therefore the first call after a change.
+		// Some stores make the text of a version only when a caller needs it. The two rounds therefore differ
+		// in which swap is the first call after a change.
 		for round := range 2 {
 			for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
 				{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(last)} {
@@ -218,15 +215,15 @@ var swapRules = []rule{
 					continue
 				}
 				old := s.load(s.name)
-				p.pass(p.Unit / 10) // so that a renewal moves the end
+				p.pass(p.Unit / 10) // so that a renewal changes the end of the lease
 				granted := a.grant(req).Record
-				nothing := func() { // the caller has loaded nothing
+				nothing := func() { // a swap by a caller that has loaded nothing
 					if _, err := s.Swap(s.ctx, s.name, lease.Snapshot{}, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: old.Record.Epoch + 9}}, 100*s.D)); err == nil {
 						s.Errorf("a swap of the zero Snapshot was committed after %s", requestText(req))
 					}
 				}
 				loaded := func() {
-					if granted == old.Record { // the clock may be coarse
+					if granted == old.Record { // a renewal within one tick of a coarse clock changes nothing
 						return
 					}
 					if _, err := s.Swap(s.ctx, s.name, old, s.leased(lease.Snapshot{Now: old.Now, Record: lease.Record{Epoch: granted.Epoch}}, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
@@ -288,7 +285,7 @@ var swapRules = []rule{
 		clients := s.clients()
 		for i, writes := range clients {
 			reads := clients[len(clients)-1-i]
-			_ = reads.load(s.name) // the client has loaded the previous record
+			_ = reads.load(s.name) // so that the client has loaded the previous record
 			put := writes.putLeased(s.name, 100*s.D)
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
@@ -307,10 +304,11 @@ func (p *tester) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// swapAmongOthers leases the name, and returns the snapshot that it replaced. Like an authority, it loads again
-// after each conflict, because other goroutines swap too, and all names of a store may share one version.
+// swapAmongOthers leases the name, and returns the snapshot that the lease replaced. Like an authority, it
+// loads the record again after each conflict. Conflicts are normal here, because other goroutines swap as
+// well, and all names of a store may share one version.
 func (s storeTester) swapAmongOthers(name string) (old lease.Snapshot, err error) {
-	const most = 1000 // a client that shows an old record would try forever
+	const most = 1000 // the limit for a client that always shows an old record
 	for range most {
 		if old, err = s.Load(s.ctx, name); err != nil {
 			return old, fmt.Errorf("load: %w", err)
@@ -328,12 +326,12 @@ func (s storeTester) swapAmongOthers(name string) (old lease.Snapshot, err error
 	return old, fmt.Errorf("%d swaps in a row conflict", most)
 }
 
-// increment makes concurrent swaps, which increase the epochs of the named leases by one each, through
-// the clients in turn. At the end, each epoch must have increased by the number of swaps that succeeded.
+// increment makes concurrent swaps through the given clients. Each swap increases the epoch of a named lease
+// by one. At the end, the epoch of each lease must have increased by the number of its successful swaps.
 func (s storeTester) increment(clients []storeTester, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
-	// Before the first swap, an epoch may increase by itself.
+	// An epoch may rise without a swap before the first swap of its lease.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]
@@ -358,7 +356,7 @@ func (s storeTester) increment(clients []storeTester, names ...string) {
 	}
 }
 
-// clients returns the store and, if Options.Store.Another is set, a second client of it.
+// clients returns the store and, if Options.Store.Another is set, a second client of its data.
 func (s storeTester) clients() []storeTester {
 	s.Helper()
 	if !s.can(hasAnother) {

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// keepRules check that a store does not delete records and epochs too early.
+// keepRules check that a store does not delete records and their epochs too early.
 var keepRules = []rule{
 	{"S3/a-swap-lowers-no-epoch", "a swap to a record with a lower epoch is refused and changes nothing, in any state, and under a name that is not known", 0, func(p *tester) {
 		s := p.store()
@@ -32,7 +32,7 @@ var keepRules = []rule{
 			was := s.load(name)
 			next := s.leased(was, 100*s.D)
 			if next.Epoch = was.Record.Epoch - 1; was.Record.Epoch < 2 {
-				continue // a lower epoch would be zero, which no held lease has
+				continue // the lower epoch would be zero, which the record of a held lease never has
 			}
 			if _, err := s.swap(name, was, next); err == nil {
 				s.Errorf("%q is not known and begins at epoch %d, and a swap to epoch %d committed", name, was.Record.Epoch, next.Epoch)
@@ -43,7 +43,7 @@ var keepRules = []rule{
 		s := p.store()
 		known := map[string]lease.Record{}
 		s.eachState(func(name string, state recordState) {
-			if r := s.putState(name, state).Record; r.State.Locked() { // what is unlocked may be forgotten
+			if r := s.putState(name, state).Record; r.State.Locked() { // the store may delete the record of a lease that is not locked
 				known[name] = r
 			}
 		})
@@ -123,7 +123,7 @@ var keepRules = []rule{
 	{"S9/what-is-renewed-is-never-forgotten", "a lease that was renewed is not forgotten while it is locked, however long ago it was first granted", hasForget | exactTime, func(p *tester) {
 		s := p.store()
 		after := min(s.forget(), s.idleTime())
-		d := max(s.D, after/200) // so that a few hundred renewals are enough
+		d := max(s.D, after/200) // d is long enough that a few hundred renewals cover the pause
 		if s.Limits.MaxDuration > 0 {
 			d = min(d, s.Limits.MaxDuration)
 		}
@@ -201,8 +201,7 @@ var keepRules = []rule{
 	}},
 }
 
-// idleTime returns how long a rule waits before it uses a record again, during which an implementation
-// might delete the record.
+// idleTime returns how long a rule leaves a record unused, to find out whether unused records are deleted.
 func (p *tester) idleTime() time.Duration {
 	if p.Bubble {
 		return 400 * 24 * time.Hour
@@ -210,7 +209,7 @@ func (p *tester) idleTime() time.Duration {
 	return 2 * p.D
 }
 
-// longestWait bounds the sum of the sleeps of a rule that lets the retention time of a store pass.
+// longestWait limits the total sleep of a rule that waits until a store may delete a record.
 func (p *tester) longestWait() time.Duration {
 	if p.Bubble {
 		return time.Hour
@@ -218,14 +217,14 @@ func (p *tester) longestWait() time.Duration {
 	return 2 * time.Second
 }
 
-// A recordState is a state of a record, with a function that returns such a record.
+// A recordState is a state of a record, with a function that makes a record in this state.
 type recordState struct {
 	what   string
 	record func(s storeTester, on lease.Snapshot) lease.Record
 	needs  Ability
 }
 
-// states contains all states that a store can keep. Every finite lock lasts for 100*s.D.
+// states contains all states that a record can have. Every finite lock lasts for 100*s.D.
 var states = []recordState{
 	{"released", func(s storeTester, on lease.Snapshot) lease.Record {
 		return lease.Record{ID: s.id(), Owner: "leasetest", Duration: s.D, Epoch: on.Record.Epoch + 1}
@@ -249,7 +248,7 @@ var states = []recordState{
 	{"broken", func(s storeTester, on lease.Snapshot) lease.Record { return s.endedRecord(on, lease.Broken) }, CanBreak},
 }
 
-// endedRecord returns the record of an ended lease in the given state, such as Expired.
+// endedRecord returns the record of a lease that has ended and is in the given state, such as Expired.
 func (s storeTester) endedRecord(on lease.Snapshot, state lease.State) lease.Record {
 	r := s.leased(on, s.D)
 	r.State, r.Until = state, time.Time{}
@@ -262,7 +261,7 @@ func (s storeTester) putState(name string, state recordState) lease.Snapshot {
 	return s.put(name, old, state.record(s, old))
 }
 
-// eachState calls f for each state that the store can keep. Each call gets a name of its own.
+// eachState calls f for each state that the store can represent. Each call gets a new name.
 func (s storeTester) eachState(f func(name string, state recordState)) {
 	for _, state := range states {
 		if s.can(state.needs) {
@@ -271,7 +270,7 @@ func (s storeTester) eachState(f func(name string, state recordState)) {
 	}
 }
 
-// raiseEpoch adds the given number to the epoch of the named lease, with one swap.
+// raiseEpoch raises the epoch of the named lease by the given number in a single swap.
 func (s storeTester) raiseEpoch(name string, by uint64) lease.Snapshot {
 	s.Helper()
 	snap := s.load(name)
@@ -292,7 +291,7 @@ var reopenRules = []rule{
 			s.reopen()
 			for name, snap := range put {
 				want := snap.Record
-				if want.ID.IsZero() { // the store may have forgotten the name, and the epoch of a forgotten name is the highest of all epochs
+				if want.ID.IsZero() { // the store may have deleted the record, and then reports the highest epoch of all names
 					want.Epoch = max(want.Epoch, s.load(name).Record.Epoch)
 				}
 				put[name] = s.put(name, s.requireRecord(name, want), want)
@@ -306,7 +305,7 @@ var reopenRules = []rule{
 			first := s.put(name, absent, state.record(s, absent))
 			now := s.put(name, first, state.record(s, first))
 			s.reopen()
-			for range 4 { // later changes must not use an old version again
+			for range 4 { // several rounds, because later changes must not use an old version again either
 				for what, old := range map[string]lease.Snapshot{"its absence": absent, "its first record": first} {
 					if _, err := s.Swap(s.ctx, name, old, s.leased(now, 100*s.D)); !errors.Is(err, lease.ErrConflict) {
 						s.Errorf("%s: a swap of %s, loaded before the store was opened again: %v", state.what, what, err)
@@ -320,8 +319,8 @@ var reopenRules = []rule{
 		s := p.store()
 		now := s.load(s.name)
 		var replaced []lease.Snapshot
-		// Each letter stands for a step: g grants, r releases or writes a record that grants nothing, f
-		// makes the store forget, and o opens the store again.
+		// Each letter stands for a step: g grants the lease, r releases it or writes a record without a
+		// grant, f makes the store delete records, and o opens the store again.
 		for _, step := range "ggogrogrfogrfooggrfrfrfg" {
 			was := now
 			switch step {
@@ -354,7 +353,7 @@ var reopenRules = []rule{
 				continue
 			}
 			old := replaced[p.rand.IntN(len(replaced))]
-			old.Record = now.Record // only the version is old
+			old.Record = now.Record // the record is current, and only the version is old
 			if _, err := s.Swap(s.ctx, s.name, old, s.leased(now, 100*s.D)); err == nil {
 				s.Fatalf("a swap of version %q committed, and the version is %q", old.Version, now.Version)
 			}
@@ -380,7 +379,7 @@ var reopenRules = []rule{
 	}},
 }
 
-// listsLocks requires that a list by the given client shows each locked record of eachState.
+// listsLocks requires that the list of the given client shows every locked record that eachState has written.
 func (s storeTester) listsLocks(client storeTester) {
 	s.Helper()
 	entries := s.list(client.bare, s.name)
@@ -391,10 +390,9 @@ func (s storeTester) listsLocks(client storeTester) {
 	})
 }
 
-// requireMinEpoch tests the epochs of forgotten names. The map contains the epoch that was written
-// under each name. If the record of a name now has no ID, the store has deleted the record. The
-// epoch of such a name, and of a name that was never used, must be at least the highest epoch of all
-// deleted records.
+// requireMinEpoch tests the epochs of names whose records the store has deleted. The map contains the epoch
+// that was written under each name. A record that now has no ID was deleted. Its name, like a name that was
+// never used, must have an epoch that is at least as high as the epochs of all deleted records.
 func (s storeTester) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

@@ -69,12 +69,12 @@ var storeLinkRules = []rule{
 			done := make(chan struct{})
 			go p.guarded(func() {
 				defer close(done)
-				_, _ = s.bare.Load(s.ctx, name) // the delay is on purpose
+				_, _ = s.bare.Load(s.ctx, name) // the delay is on purpose, so it is not measured
 			})()
 			if here.isReached(done) {
 				time.AfterFunc(p.D/8, here.end)
 				next := s.leased(old, 100*p.D)
-				_, err := writer.swap(name, writer.load(name), next) // it may wait for the other load
+				_, err := writer.swap(name, writer.load(name), next) // the swap may wait for the other load
 				if seen := s.load(name); err == nil && seen.Record.ID != next.ID {
 					p.Errorf("a load after the swap returns %s", recordText(seen.Record))
 				}
@@ -94,7 +94,7 @@ var storeLinkRules = []rule{
 			unchanged := false
 			l.disturb(nth, func(_ context.Context, send func() error) error {
 				p.pass(p.D/2 + p.Slack/10)
-				ctx, cancel := context.WithTimeout(s.ctx, p.D/8) // the swap may hold the load up
+				ctx, cancel := context.WithTimeout(s.ctx, p.D/8) // the swap may block the load
 				defer cancel()
 				seen, err := reader.Load(ctx, name)
 				unchanged = err == nil && seen.Record.ID == old.Record.ID && !seen.Now.Before(old.Record.Until)

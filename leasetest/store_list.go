@@ -23,8 +23,8 @@ var nameRules = []rule{
 		s := p.store()
 		put := map[string]lease.Record{}
 		for _, pair := range similarNames {
-			for _, name := range []string{pair.a, pair.b} { // no other rule uses them, but an earlier run may have
-				// A store may refuse a name that it cannot keep.
+			for _, name := range []string{pair.a, pair.b} { // an earlier run of this rule may have used these names
+				// A store may refuse a name that it cannot represent.
 				if snap, err := s.Load(s.ctx, name); err == nil && put[name].ID.IsZero() {
 					next := s.leased(snap, 100*s.D)
 					if _, err := s.swap(name, snap, next); err == nil {
@@ -63,7 +63,7 @@ var authorityNameRules = []rule{
 	{"S6/different-names-are-different-leases", "two names never share a lease; a name that cannot be kept is refused", 0, func(p *tester) {
 		a := p.authority()
 		for i, pair := range similarNames {
-			// Both names get a random prefix, unless it makes one of them too long.
+			// Both names get a random prefix, unless a name would become too long.
 			first, second := fmt.Sprintf("%x.%d.%s", p.rand.Uint32(), i, pair.a), ""
 			if n := len(first) - len(pair.a); len(first) <= fields.MaxLabel && len(pair.b)+n <= fields.MaxLabel {
 				second = first[:n] + pair.b
@@ -83,7 +83,7 @@ var authorityNameRules = []rule{
 	}},
 }
 
-// similarNames are pairs of different names that a backend might confuse.
+// similarNames contains pairs of different names that a store might confuse.
 var similarNames = []struct{ what, a, b string }{
 	{"case", "jobs/Nightly", "jobs/nightly"},
 	{"separators", "a-b|c", "a|b-c"},
@@ -144,7 +144,7 @@ var similarNames = []struct{ what, a, b string }{
 	{"a name and its beginning", strings.Repeat("n", 63), strings.Repeat("n", 64)},
 }
 
-// refuseWatch requires that a Watch of the name, if v has one, is refused with the code lease.ErrName.
+// refuseWatch requires that v, if it has a method Watch, refuses the name with the code lease.ErrName.
 func (p *tester) refuseWatch(v any, what, name string) {
 	p.Helper()
 	w, ok := v.(lease.Watcher)
@@ -216,7 +216,7 @@ var listRules = []rule{
 		if s.Bubble {
 			many = 1200 // more than a page of 1000
 		}
-		quiet := storeTester{p, s.bare, s.bare} // its calls are not in the history, which they would fill
+		quiet := storeTester{p, s.bare, s.bare} // its calls are not recorded, because they would fill the history
 		s.callConcurrently(workers, func(worker int) {
 			for i := worker; i < many && !s.Failed(); i += workers {
 				name := fmt.Sprintf("%s/%04d", s.name, i)
@@ -225,7 +225,7 @@ var listRules = []rule{
 				}
 			}
 		})
-		first := s.name + "/!" // sorts before the others
+		first := s.name + "/!" // sorts before all other names
 		s.putLeased(first, 100*s.D)
 		listed := map[string]int{}
 		for e, err := range s.listed(s.bare, s.name+"/") {
@@ -251,14 +251,14 @@ var listRules = []rule{
 		s := p.store()
 		var names []string
 		long := strings.Repeat("n", 300)
-		// One name contains two of the prefixes, but does not begin with them. In some names, a part begins with a
-		// dot. Such names must be listed, too, although many tools hide such files.
+		// One name contains two of the prefixes, but does not begin with them. In some names, a part begins
+		// with a dot, so that a tool which hides such files would not list them.
 		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb", "c/" + s.name + "/a",
 			"a/", "a//b", "a/b/c", ".a", "a/.b", "a/.b/c", "..", "a/..b", "_a", "a/_b", "-a", "~a", " a", long + "a", long + "b"} {
 			name := s.name + "/" + end
 			snap, err := s.Load(s.ctx, name)
 			if err != nil {
-				continue // the store cannot keep this name
+				continue // the store cannot represent this name
 			}
 			if _, err := s.swap(name, snap, s.leased(snap, 100*s.D)); err == nil {
 				names = append(names, name)
@@ -312,17 +312,17 @@ var listRules = []rule{
 		s := p.store()
 		s.putLeased(s.name, s.D)
 		s.stepClock(-4 * s.D)
-		s.pass(s.D + s.Slack) // the time of the store stands still
+		s.pass(s.D + s.Slack) // meanwhile the time of the store stands still
 		s.listsByClock(s.bare, true)
 		s.stepClock(8 * s.D)
 		s.putLeased(s.name, s.D)
-		s.stepClock(2 * s.D) // no time passes for the process
+		s.stepClock(2 * s.D) // the process does not notice this step of the clock
 		s.listsByClock(s.bare, false)
 	}},
 	{"S10/a-list-under-way-shows-what-was-true", "an entry of a lease that was renewed, taken or made infinite while the list was under way is the record before or after that, and no state between, at a time at which it was true", hasList | exactTime, func(p *tester) {
 		s := p.store()
-		allowed := map[string][]lease.Record{} // by name
-		changed := map[string]lease.Snapshot{} // by name
+		allowed := map[string][]lease.Record{} // the records that the list may show for each name
+		changed := map[string]lease.Snapshot{} // the last snapshot of each changed name
 		for i := range 6 {
 			name := fmt.Sprint(s.name, "/", i)
 			allowed[name] = []lease.Record{s.putLeased(name, s.D).Record}
@@ -352,9 +352,9 @@ var listRules = []rule{
 				snap := s.load(name)
 				next := snap.Record
 				switch i % 3 {
-				case 0: // renewed
+				case 0: // the lease was renewed
 					next.Until = snap.Now.Round(0).UTC().Add(s.D)
-				case 1: // taken by another ID
+				case 1: // another holder has acquired the lease
 					next = s.leased(snap, 100*s.D)
 				case 2:
 					if s.can(CanBeInfinite) {
@@ -427,8 +427,7 @@ var listRules = []rule{
 	}},
 }
 
-// listsByClock requires that v, if it is a Lister, lists the rule's lease as locked or not, and at a time of the
-// store.
+// listsByClock requires that v, if it is a Lister, lists the lease as locked or not, at a time of the store.
 func (s storeTester) listsByClock(v any, locked bool) {
 	s.Helper()
 	if _, ok := v.(lease.Lister); !ok {
@@ -471,8 +470,8 @@ var authorityListRules = []rule{
 				res, err := lease.Inspect(a.ctx, a, name)
 				p.need(err, "read")
 				e, ok := entries[name]
-				// A long list can take longer than the duration of a lease, so the lease can have ended
-				// after it was listed and before the rule reads it.
+				// Reading a long list can take longer than the duration of a lease, so the lease may have
+				// ended between its list entry and the read.
 				over := e.Record.ID == res.Record.ID && e.Record.Epoch == res.Record.Epoch && !res.Now.Before(e.Record.Until)
 				if p.can(CanTellTime) && ok && e.Now.Before(before.Now) {
 					p.Errorf("a read came at %s, and then %q is listed at %s", timeText(before.Now), name, timeText(e.Now))
@@ -503,7 +502,7 @@ var authorityListRules = []rule{
 		for i := range many {
 			a.mustGrant(fmt.Sprint(a.name, "/", i), acquire(p.id(), d))
 		}
-		if d == lease.Infinite || time.Since(began) < d/2 { // otherwise a lease may end before it is listed
+		if d == lease.Infinite || time.Since(began) < d/2 { // otherwise a lease might end before it is listed
 			p.endListsByContext(a.bare, many)
 		}
 	}},
@@ -519,7 +518,7 @@ var authorityListRules = []rule{
 			res, err := lease.Inspect(p.ctx, a, name)
 			p.need(err, "read")
 			if s.state == lease.Available && res.Record.ID.IsZero() {
-				return // there is no ID to forget, and the epoch of an unknown name may rise
+				return // an unknown name has no ID, and its epoch may rise without a grant
 			}
 			before[name], ids[name] = res.Record, id
 			if s.state == lease.Expired {
@@ -563,8 +562,8 @@ var authorityListRules = []rule{
 	}},
 }
 
-// endListsByContext ends the context of a list of many leases before the first entry or after it. The
-// list must show all leases, or end with an error that is not about a single lease.
+// endListsByContext ends the context of a long list, before the first entry or after it. The list must then
+// show all leases, or end with an error that is not about a single lease.
 func (p *tester) endListsByContext(listed any, many int) {
 	p.Helper()
 	for _, after := range []int{0, 1} {
@@ -593,7 +592,7 @@ func (p *tester) endListsByContext(listed any, many int) {
 	}
 }
 
-// refuseBadPrefixes requires that the list of each bad prefix ends with an error that names no lease.
+// refuseBadPrefixes requires that a list of each bad prefix ends with an error that names no lease.
 func (p *tester) refuseBadPrefixes(listed any) {
 	p.Helper()
 	for _, h := range badNames {
@@ -610,7 +609,7 @@ func (p *tester) refuseBadPrefixes(listed any) {
 	}
 }
 
-// listsCorrupt lists three leases, a, b and c. The record of b is corrupt.
+// listsCorrupt requires that a list shows the leases a and c, and an error for b, whose record is corrupt.
 func (p *tester) listsCorrupt(listed any) {
 	p.Helper()
 	shown := map[string]error{}
@@ -635,7 +634,7 @@ func (p *tester) lister(listed any) lease.Lister {
 	return listed.(lease.Lister)
 }
 
-// listed is a list that the history records.
+// listed returns a list whose entries are recorded in the history.
 func (p *tester) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)
@@ -651,9 +650,9 @@ func (p *tester) listed(listed any, prefix string) func(yield func(lease.Entry, 
 	}
 }
 
-// list returns the entries of a list by their names. The list must not fail, and must list the leases of
-// this rule without errors. Each name must begin with the prefix and occur only once, and each record
-// must be as it is at the time of its entry.
+// list returns the entries of a list by name. The list must not fail, and must list the leases of this rule
+// without errors. Each name must begin with the prefix and occur only once, and each record must show its
+// state at the time of the entry.
 func (p *tester) list(listed any, prefix string) map[string]lease.Entry {
 	p.Helper()
 	entries := map[string]lease.Entry{}
@@ -669,7 +668,7 @@ func (p *tester) list(listed any, prefix string) map[string]lease.Entry {
 		}
 		shown := e.Record
 		if !p.can(CanShowRecords) && shown.State != lease.Available && shown.ID.IsZero() {
-			shown.ID, shown.Epoch = p.id(), max(1, shown.Epoch) // the authority does not return these fields
+			shown.ID, shown.Epoch = p.id(), max(1, shown.Epoch) // the authority does not return these fields, so fill them for Validate
 		}
 		if invalid := shown.Validate(); err == nil && (invalid != nil || e.Record != e.Record.At(e.Now)) {
 			p.Errorf("at %s the list of %q shows %q as %s: %v", timeText(e.Now), prefix, e.Name, recordText(e.Record), invalid)

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// twins returns two records with the same epoch in the given state. They differ in their owners, or are
-// equal if records in this state have no ID.
+// twins returns two records in the given state that have the same epoch but different owners. In a state
+// without an ID, the two records are equal.
 func (state recordState) twins(s storeTester, on lease.Snapshot) (one, other lease.Record) {
 	one = state.record(s, on)
 	if other = one; !one.ID.IsZero() {
@@ -19,7 +19,7 @@ func (state recordState) twins(s storeTester, on lease.Snapshot) (one, other lea
 	return one, other
 }
 
-// storeStateRules check a store with every state of a record.
+// storeStateRules check a store with records in every state.
 var storeStateRules = []rule{
 	{"S1/swap-commits-in-every-state", "a swap commits the record that it was given, from every state to every state, and returns it", 0, func(p *tester) {
 		s := p.store()
@@ -82,7 +82,7 @@ var storeStateRules = []rule{
 		s := p.store()
 		clients := s.clients()
 		if !s.can(CanTellTime) {
-			clients = clients[:1] // each client has a clock of its own
+			clients = clients[:1] // only one client, because each has a clock of its own
 		}
 		last := s.load(s.name).Now
 		later := func(what string, now time.Time) {
@@ -137,12 +137,12 @@ var storeStateRules = []rule{
 		s := p.store()
 		after := s.forget()
 		if 9*after > s.longestWait() && !s.Bubble {
-			after = 0 // the store then forgets only available records
+			after = 0 // the store then deletes only records of available leases
 		}
 		epochs := map[string]uint64{}
 		forget := func(name string, snap lease.Snapshot, next lease.Record, what string) {
 			s.put(name, snap, next)
-			if !next.ID.IsZero() { // without an ID, the rule cannot see whether the name is known
+			if !next.ID.IsZero() { // without an ID, the rule cannot tell whether the store has deleted the record
 				epochs[name] = next.Epoch
 			}
 			s.pass(2*after + s.Unit)
@@ -267,7 +267,7 @@ var timeRules = []rule{
 				s.Errorf("%v until %s, loaded at %s, swapped after that: %v", state, timeText(next.Until), timeText(old.Now), err)
 			}
 			s.requireRecord(s.name, next)
-			// After the conflict, a new load and a swap of the loaded snapshot must succeed.
+			// A new load and a swap of its snapshot must succeed after the conflict.
 			old = s.load(s.name)
 			s.put(s.name, old, s.leased(old, s.D))
 		}
@@ -282,7 +282,7 @@ var timeRules = []rule{
 		s := p.store()
 		old := s.putLeased(s.name, s.D)
 		s.stepClock(-4 * s.D)
-		s.pass(s.D + s.Slack) // the time of the store stands still
+		s.pass(s.D + s.Slack) // meanwhile the time of the store stands still
 		if seen := s.load(s.name); seen.Now.Before(old.Record.Until) {
 			s.put(s.name, old, s.leased(seen, s.D))
 		} else {
@@ -290,7 +290,7 @@ var timeRules = []rule{
 		}
 		s.stepClock(8 * s.D)
 		old = s.putLeased(s.name, s.D)
-		s.stepClock(2 * s.D) // no time passes for the process
+		s.stepClock(2 * s.D) // the process does not notice this step of the clock
 		if _, err := s.Swap(s.ctx, s.name, old, s.leased(old, s.D)); !errors.Is(err, lease.ErrConflict) {
 			s.Errorf("the clock of the store moved past %s, and then a swap of what was loaded before: %v", timeText(old.Record.Until), err)
 		}
@@ -308,7 +308,7 @@ var timeRules = []rule{
 		}
 		s.need(grant(), "acquire")
 		s.stepClock(-4 * s.D)
-		s.pass(s.D + s.Slack) // the time of the store stands still
+		s.pass(s.D + s.Slack) // meanwhile the time of the store stands still
 		s.listsByClock(a, true)
 		if err := grant(); lease.CodeOf(err) != lease.ErrHeldByOther {
 			s.Errorf("the clock of the store was set back, so that the lease has not ended, and an acquire by another: %v", err)
@@ -317,7 +317,7 @@ var timeRules = []rule{
 		s.listsByClock(a, false)
 		for range 2 {
 			s.need(grant(), "acquire after the clock of the store moved past the end of the lease before")
-			s.stepClock(2 * s.D) // no time passes for the process
+			s.stepClock(2 * s.D) // the process does not notice this step of the clock
 			s.listsByClock(a, false)
 		}
 	}},

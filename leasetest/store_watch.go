@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A watcher is a watch that starts again when it is lost.
+// A watcher is a watch that restarts whenever it is lost.
 type watcher struct {
 	p        *tester
 	ctx      context.Context
@@ -23,10 +23,10 @@ func (p *tester) beginWatch(ctx context.Context, watched any, name string) *watc
 	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
 
-// ready receives the signals of earlier changes.
+// ready receives the signals of earlier changes, so that the next signal belongs to the next change.
 func (l *watcher) ready() {
 	l.p.Helper()
-	for range 10 { // a watch may start with a signal, and may be lost again and again
+	for range 10 { // a watch may begin with a signal, or may be lost several times
 		l.p.pass(0)
 		select {
 		case _, open := <-l.signals:
@@ -39,8 +39,8 @@ func (l *watcher) ready() {
 	}
 }
 
-// signalsChange waits for the signal that must follow a change, and reports whether it arrived. If the
-// watch is lost, signalsChange starts it again and returns true.
+// signalsChange waits for the signal that must follow a change, and reports whether the signal came. If the
+// watch is lost instead, signalsChange restarts it and returns true.
 func (l *watcher) signalsChange() bool {
 	l.p.Helper()
 	select {
@@ -62,7 +62,7 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that an expected signal has come. If none did, the watch was lost at every change.
+// requireSignal requires that an expected signal has come. Otherwise the watch was lost at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {
@@ -70,7 +70,6 @@ func (l *watcher) requireSignal() {
 	}
 }
 
-// requireOpen requires that the watch is not closed.
 func (l *watcher) requireOpen() {
 	l.p.Helper()
 	l.p.pass(0)
@@ -107,14 +106,14 @@ var watchRules = []rule{
 		s.eachState(func(name string, state recordState) {
 			watch := s.beginWatch(s.ctx, s.bare, name)
 			snap := s.load(name)
-			for n := range 4 { // an even or an odd number of unread changes
+			for n := range 4 { // an even or an odd number of changes whose signals were not read
 				watch.ready()
 				for range n {
 					snap = s.put(name, snap, state.record(s, snap))
 				}
 				snap = s.put(name, snap, s.leased(snap, 100*s.D))
 				snap = s.put(name, snap, lease.Record{Epoch: snap.Record.Epoch})
-				if n%2 == 1 { // a later change takes no signal back
+				if n%2 == 1 { // a later change does not take the signal back
 					snap = s.put(name, snap, s.leased(snap, 100*s.D))
 				}
 				if !watch.signalsChange() {
@@ -198,7 +197,7 @@ var watchRules = []rule{
 			for _, w := range all {
 				w.ready()
 			}
-			for range 4 { // a store may signal the unread watch last, by chance
+			for range 4 { // several rounds, because a store may signal the watch with the unread signal last by chance
 				snap = s.put(s.name, snap, s.leased(snap, 100*s.D))
 				for i, w := range all {
 					if i != unread && !w.signalsChange() {
@@ -276,7 +275,7 @@ var watchRules = []rule{
 		watch.ready()
 		s.history.printf("the connections of all watches break")
 		s.Options.Store.LoseWatches(s.tester.TB, s.bare)
-		for n := 0; snap.Record.State != lease.Available && n < maxSpurious; n++ { // a request may be lost, too
+		for n := 0; snap.Record.State != lease.Available && n < maxSpurious; n++ { // a request may be lost as well
 			_, _ = s.Swap(s.ctx, s.name, snap, lease.Record{Epoch: snap.Record.Epoch})
 			if now, err := s.Load(s.ctx, s.name); err == nil {
 				snap = now
@@ -300,7 +299,7 @@ var watchRules = []rule{
 	}},
 }
 
-// mustSignal reports whether the change of a record from was to is must be signalled.
+// mustSignal reports whether a store must signal the change of a record from was to is.
 func mustSignal(was, is lease.Record) bool {
 	switch {
 	case !was.State.Locked():
@@ -363,7 +362,7 @@ func (p *tester) requireClosed(signals <-chan struct{}) {
 	}
 }
 
-// eventTimeout returns for how long the suite waits for an event that should happen immediately.
+// eventTimeout returns how long the suite waits for an event that should happen at once.
 func (p *tester) eventTimeout() time.Duration { return p.D + 10*p.Slack }
 
 func (p *tester) watch(ctx context.Context, watched any, name string) <-chan struct{} {

@@ -21,9 +21,8 @@ type rule struct {
 	check func(*tester)
 }
 
-// panickingRules contains the rules in which a function of the suite panics. If another rule has failed,
-// these rules are skipped, because a panic can end the process before go test prints the messages of
-// earlier failures.
+// panickingRules contains the rules in which a function of the suite panics. The suite skips these rules if
+// another rule has failed, because the panic can end the process before go test prints the earlier failures.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -32,15 +31,15 @@ func (r rule) clause() string {
 	return clause
 }
 
-// A suite contains rules, and a constructor of what they test: exactly one of the four constructors is set.
+// A suite is a list of rules for one implementation. Exactly one of the four constructors is set.
 type suite struct {
 	rules   []rule
 	options Options
 	steps   bool          // the implementation is a function like lease.Step, which gets the time as an argument
-	longest time.Duration // the real time that a rule in a bubble may take; 0 for a minute
+	longest time.Duration // the real time that a rule in a bubble may take. Default: a minute
 
 	mu      sync.Mutex
-	skipped []string // names of skipped rules, with the missing abilities
+	skipped []string // names of skipped rules, each with the missing abilities
 	failed  []string // names of failed rules
 	said    []string // the messages of violations
 
@@ -63,8 +62,8 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble && !isVital(r) {
 				sub.Parallel()
 			}
-			// Assume that no optional method is missing. The method checkMade finds the missing ones
-			// after the implementation has been made.
+			// Assume for now that the implementation has all optional methods. Once it has been made,
+			// checkMade skips the rule if a method is missing.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
@@ -83,11 +82,11 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// isVital reports whether the suite must end if r fails, because no other rule is then worth checking.
+// isVital reports whether the suite ends if the rule r fails, because all other rules would fail as well.
 func isVital(r rule) bool { return strings.HasSuffix(r.name, "/it-works-at-all") }
 
-// A pace delays a rule that starts while many other rules are running. If hundreds of rules started at
-// the same time, a real engine would answer the first requests of the rules later than the rules expect.
+// A pace delays the start of a rule while many other rules are running. If hundreds of rules started at the
+// same time, a real server would answer their first requests too late.
 type pace struct {
 	mu      sync.Mutex
 	running int
@@ -95,10 +94,10 @@ type pace struct {
 	next    time.Time // when the next rule may start
 }
 
-// All suites that run outside a bubble share rulePace.
+// rulePace is shared by all suites that run outside a bubble.
 var rulePace = newPace()
 
-// fewRules is the number of running rules at which a pace starts to delay further rules.
+// fewRules is the number of rules that may run at the same time before a pace delays others.
 const fewRules = 8
 
 func newPace() *pace {
@@ -107,8 +106,8 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule may start. It returns at once if fewer than fewRules rules are running, and
-// otherwise when gap has passed since the last rule started.
+// enter blocks until a rule may start: at once if fewer than fewRules rules are running, and otherwise when
+// at least gap has passed since the start of the previous rule.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()
@@ -120,7 +119,7 @@ func (p *pace) enter(gap time.Duration) {
 	time.Sleep(time.Until(start))
 }
 
-// enterAgain blocks while more than the given number of rules are running.
+// enterAgain blocks until at most the given number of other rules are running.
 func (p *pace) enterAgain(beside int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,13 +136,12 @@ func (p *pace) leave() {
 	p.ended.Broadcast()
 }
 
-// skip skips the rule r, and adds it to the list of skipped rules.
 func (s *suite) skip(t testing.TB, r rule, missing Ability) {
 	t.Helper()
 	s.mu.Lock()
 	s.skipped = append(s.skipped, fmt.Sprintf("%s (needs %v)", r.name, missing))
 	s.mu.Unlock()
-	for a := missing &^ exactTime; a != 0 && s.options.Lacks != nil; a &= a - 1 { // Slack says that times are not exact
+	for a := missing &^ exactTime; a != 0 && s.options.Lacks != nil; a &= a - 1 { // a Slack that is not zero already says that times are not exact
 		if name := (a & -a).String(); !slices.Contains(s.options.Lacks, name) {
 			t.Errorf("the rule needs %s, which is missing, and Options.Lacks does not contain it", name)
 		}
@@ -159,8 +157,8 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 	}
 }
 
-// failures returns the names and messages of the rules that have failed so far, for the text of a panic,
-// which ends the process before go test prints them.
+// failures returns the names and messages of the rules that have failed so far. They are part of the text of
+// a panic that ends the process, because go test would not print them.
 func (s *suite) failures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +178,7 @@ func (s *suite) replay(name string) string {
 	return fmt.Sprintf("%s=%d %s -run '%s'", seedVariable, s.options.Seed, goTest(), pattern(name))
 }
 
-// goTest returns the command that runs the tests of this binary, with its package path if that is known.
+// goTest returns the go test command for this binary, including its package path if the path is known.
 func goTest() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if path, ok := strings.CutSuffix(info.Path, ".test"); ok {
@@ -190,8 +188,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern returns a value of the flag -run of go test that selects the named test. It contains no single
-// quotes, so that a shell command can enclose it in some.
+// pattern returns a value of the flag -run of go test that selects the named test. The value contains no
+// single quote, so that it can be quoted in a shell command.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"

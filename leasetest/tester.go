@@ -28,7 +28,7 @@ func (s *suite) tester(t testing.TB, r rule) *tester {
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.history.drawing.Title = r.name + ": SPEC " + r.clause()
 	if p.Bubble {
-		// A bubble begins at a whole second, where a clock that cuts off fractions is exact.
+		// A bubble begins at a whole second, which would hide a clock that drops fractions of a second.
 		time.Sleep(time.Duration(p.rand.Int64N(int64(time.Second))))
 	}
 	p.began = time.Now()
@@ -36,7 +36,7 @@ func (s *suite) tester(t testing.TB, r rule) *tester {
 	if p.realTime {
 		p.Sleep = func(d time.Duration) { p.history.delays.sleep(d, time.Sleep) }
 	}
-	// The context ctx ends blocked calls of the rule.
+	// The context ctx ends those calls of the rule that would block forever.
 	bound := 100 * p.D
 	if p.Bubble {
 		bound = s.timeLimit()
@@ -62,9 +62,9 @@ type tester struct {
 	D          time.Duration      // the duration of the leases of this rule
 	said       []string           // the violations that have been reported
 	shownLines int                // the number of history lines that have been reported
-	gates      []*leasefault.Gate // opened before the leases are closed
-	over       chan struct{}      // closed at the end of the rule, before the leases are closed
-	end        sync.Once          // closes over
+	gates      []*leasefault.Gate // these gates are opened before the leases are closed
+	over       chan struct{}      // closed at the end of the rule, but before the leases are closed
+	end        sync.Once          // calls close(over) once
 }
 
 func (p *tester) Errorf(format string, args ...any) {
@@ -77,7 +77,7 @@ func (p *tester) Fatalf(format string, args ...any) {
 	p.TB.Fatalf("%s", p.violation(fmt.Sprintf(format, args...)))
 }
 
-// violation returns the message for a violated rule, with all lines of the history since the previous one.
+// violation returns the message for a violation, with the lines of the history since the previous violation.
 func (p *tester) violation(what string) string {
 	p.drawing.Lock()
 	defer p.drawing.Unlock()
@@ -99,8 +99,7 @@ func (p *tester) violation(what string) string {
 	return text
 }
 
-// panic panics with a message for the user. If the implementation under test does not recover, the
-// process ends, and the message explains why.
+// panic panics on purpose. If the implementation does not recover, the message says why the process ended.
 func (p *tester) panic(who string) {
 	panic(fmt.Sprintf(`leasetest: %s panics, as rule %s wants it.
 If that ended the process, nothing recovered from it, and SPEC %s is violated: %s
@@ -108,10 +107,9 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 		who, p.rule.name, p.rule.clause(), p.rule.says, goTest(), pattern(strings.TrimSuffix(p.Name(), "/"+p.rule.name)), pattern(p.Name())))
 }
 
-// guarded returns a function that calls f. The rules call f on a goroutine of their own, where a panic of the
-// implementation under test would end the process without the name of the rule. In a bubble, the rule fails,
-// and the other rules still run. Outside, the rule might wait forever for the goroutine, so the process ends,
-// with the name of the rule.
+// guarded returns a function that calls f and handles a panic. Rules call f in a goroutine, where a panic of
+// the implementation under test would end the process without naming the rule. In a bubble, only the rule
+// fails. Outside a bubble, the rule might then wait forever, so the process ends with the name of the rule.
 func (p *tester) guarded(f func()) func() {
 	return func() {
 		defer func() {
@@ -134,9 +132,8 @@ func (p *tester) need(err error, what string) {
 	}
 }
 
-// checkMade checks a value v that was made by a function of the user, such as newStore or
-// Options.Store.Another. If v is nil or a nil pointer, it ends the rule with a failure. If v lacks a
-// method that the rule needs, it skips the rule.
+// checkMade checks a value that a function of the user has made, such as newStore or Options.Store.Another.
+// The rule fails if the value is nil, and is skipped if the value lacks a method that the rule needs.
 func (p *tester) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
@@ -148,7 +145,6 @@ func (p *tester) checkMade(v any, by string) {
 	}
 }
 
-// pass sleeps for d and, in a synctest bubble, then calls synctest.Wait.
 func (p *tester) pass(d time.Duration) {
 	p.Sleep(d)
 	if p.Bubble {
@@ -156,8 +152,7 @@ func (p *tester) pass(d time.Duration) {
 	}
 }
 
-// settle waits until a request that a call may have left running in the background has reached the
-// authority.
+// settle waits until a request that a call may have left in the background has reached the authority.
 func (p *tester) settle() { p.pass(p.Unit / 20) }
 
 func (p *tester) id() (id lease.ID) {
@@ -184,8 +179,8 @@ func (r *recorder) record(message string) {
 	r.messages = append(r.messages, message)
 }
 
-// result returns the messages so far, and whether the test was skipped. A goroutine of a test that has
-// ended may still report a failure at the same time.
+// result returns the messages so far, and whether the test was skipped. Goroutines of a test that has ended
+// may still report failures, so result takes the mutex.
 func (r *recorder) result() (messages []string, skipped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,9 +228,9 @@ func (r *recorder) Cleanup(f func()) {
 	r.cleanups = append(r.cleanups, f)
 }
 
-// run calls f in a goroutine of its own and, when it has ended, the cleanup functions that f has registered.
+// run calls f in a goroutine. When f has ended, it calls the cleanup functions that f has registered.
 func (r *recorder) run(f func()) {
-	separate := func(f func()) { // in a goroutine of its own, so that FailNow ends only f
+	separate := func(f func()) { // in a new goroutine, so that FailNow ends only f
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

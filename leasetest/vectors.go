@@ -16,9 +16,9 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns the test vectors, for implementations in any language: tables with the outcome of each
-// action in each state, a list of changes, edge cases, and scenarios of several steps. The file README.md
-// in it describes the format. [TestAuthority] and [TestStep] use the vectors.
+// Vectors returns the test vectors, for implementations in any language. They consist of tables with the
+// outcome of each action in each state, a list of changes, edge cases, and scenarios of several steps. The
+// file README.md among them describes the format. [TestAuthority] and [TestStep] use the vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -27,13 +27,13 @@ func Vectors() fs.FS {
 	return sub
 }
 
-// A scenario is a list of steps from Vectors. A cell of a table is a scenario with one step.
+// A scenario is a list of steps from Vectors. Each cell of a table is a scenario with a single step.
 type scenario struct {
 	where  string // file and line
 	name   string
 	spec   []string // clauses of SPEC.md
 	needs  Ability
-	record *lease.Record  // the record before the step of a cell, for a function like lease.Step; otherwise nil
+	record *lease.Record  // the record before the step of a table cell, for a function like lease.Step; otherwise nil
 	now    time.Time      // the time of the field record
 	setup  []vectors.Step // steps before time 0 of the scenario
 	begins time.Duration
@@ -45,8 +45,8 @@ var needs = map[string]Ability{
 	"exact": exactTime, "unlimited": noLimits, "short": shortLeases,
 }
 
-// scenarios returns all scenarios and cells of Vectors, but, if forStep is false, no cell whose record no
-// requests can produce.
+// scenarios returns all scenarios and table cells of Vectors. If forStep is false, it omits the cells whose
+// record cannot be produced by requests.
 func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	for _, row := range all.Rows {
 		for _, c := range row.Cells {
@@ -68,9 +68,9 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 	return found
 }
 
-// cell returns a scenario of one step for the table cell c, which specifies the record before the step.
-// If forStep is true, the scenario contains the record itself, for a function like lease.Step. Otherwise
-// it begins with requests that produce the record. If none can, the result ok is false.
+// cell returns a scenario of one step for the table cell c, which specifies the record before the step. If
+// forStep is true, the scenario contains that record, for a function like lease.Step. Otherwise the scenario
+// begins with requests that produce the record, and ok is false if no requests can produce it.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -80,7 +80,7 @@ func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	step.Want = c.Want.Complete(c.Record, row.Now.Add(row.Pass))
 	s.steps = []vectors.Step{step}
 	if c.Want.Code == lease.ErrTime {
-		return s, false // a scenario begins with a read, and not even that is granted; M14/sums-saturate tests it
+		return s, false // a scenario begins with a read, which would fail as well; M14/sums-saturate tests this error
 	}
 	if forStep {
 		s.record, s.now = &c.Record, row.Now
@@ -90,7 +90,7 @@ func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 		return s, false // no requests can set the clock of an authority to row.Now
 	}
 	s.setup, ok = vectors.BringAbout(c.Record)
-	for i := range s.setup { // the setup ends at the time begins, which is time 0 of the steps
+	for i := range s.setup { // the setup ends at the time s.begins, which is time 0 of the steps
 		s.begins = max(s.begins, -s.setup[i].At)
 	}
 	for i := range s.setup {
@@ -100,7 +100,7 @@ func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	return s, ok
 }
 
-// inferAbilities returns the abilities that an authority needs for the steps of the scenario.
+// inferAbilities returns the abilities that an authority needs to run the scenario.
 func (s scenario) inferAbilities() (a Ability) {
 	for _, step := range append(s.setup[:len(s.setup):len(s.setup)], s.steps...) {
 		req := step.Request
@@ -127,13 +127,12 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether d is positive, finite and not a multiple of a millisecond. Only an exact clock can
-// measure such a d.
+// fraction reports whether only an exact clock can measure d, because d is not a multiple of a millisecond.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
 
-// vectorRules returns one rule for each scenario in Vectors, and one for each cell of its tables: a
-// record, a request and the expected answer. If forStep is true, the rules pass the record to a function
-// like lease.Step. Otherwise they test an authority, in which they first produce the record by requests.
+// vectorRules returns one rule for each scenario in Vectors, and one for each table cell, which consists of a
+// record, a request and the expected answer. If forStep is true, the rules pass the record to a function like
+// lease.Step. Otherwise they test an authority, and first produce the record by requests.
 func vectorRules(forStep bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {
@@ -158,7 +157,7 @@ type run struct {
 	second time.Duration // how long a second of the vector takes
 	began  time.Time     // time 0 of the scenario
 	took   time.Duration // the total time of the requests that changed the record
-	first  uint64        // the epoch from which the vectors count
+	first  uint64        // the epoch that the vectors count as 0
 	before lease.Record  // the record after the last step
 }
 
@@ -201,8 +200,8 @@ func (s scenario) check(p *tester) {
 	}
 }
 
-// longestPeriod returns the longest finite break period in the scenario, without those that the authority
-// ignores, because the version of the request is before 2012-02-12.
+// longestPeriod returns the longest finite break period in the scenario. It ignores the periods in requests
+// of versions before 2012-02-12, because the authority ignores them, too.
 func (r *run) longestPeriod() (longest time.Duration) {
 	for _, step := range slices.Concat(r.setup, r.steps) {
 		v := step.Request.Version
@@ -214,7 +213,7 @@ func (r *run) longestPeriod() (longest time.Duration) {
 	return longest
 }
 
-// waitUntil waits until the time t of the scenario. The first call defines time 0.
+// waitUntil waits until the time t of the scenario. The time of the first call becomes time 0.
 func (r *run) waitUntil(t time.Duration) {
 	t = r.scale(t)
 	if m, ok := r.bare.(*stepper); ok {
@@ -247,14 +246,13 @@ func (r *run) scale(d time.Duration) time.Duration {
 	}
 	scaled := time.Duration(float64(d) * r.second.Seconds())
 	if scaled == 0 {
-		return d // a negative duration must not become zero
+		return d // keep d, because a negative duration must not become zero
 	}
 	return scaled
 }
 
 func (r *run) do(s vectors.Step) (lease.Result, error) { return r.send(r.tester.name, s.Request) }
 
-// send sends a request for the named lease, with its duration and period scaled by r.scale.
 func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	req.Duration = r.scale(req.Duration)
 	if p, ok := req.Period.Get(); ok {
@@ -263,7 +261,7 @@ func (r *run) send(name string, req lease.Request) (lease.Result, error) {
 	return r.Do(r.ctx, name, req)
 }
 
-// step executes the step s, and compares its result with the one that s specifies.
+// step executes the step s, and compares the result with the result that s specifies.
 func (r *run) step(s vectors.Step) {
 	r.Helper()
 	var before lease.Result
@@ -272,8 +270,8 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// The authority can start a new duration just before its answer arrives. Move time 0 forward by
-		// the delay of the answer, so that no later step comes too early in this duration.
+		// The duration of the lease can begin as late as just before the answer arrives. Move time 0 forward
+		// by the delay of the answer, so that no later step comes too early within this duration.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -306,7 +304,7 @@ func (r *run) step(s vectors.Step) {
 		got := res.MaxRemaining()
 		more := got-want > r.Slack
 		if !r.can(CanShowRecords) && want > 0 {
-			more = false // the authority may know only an upper bound
+			more = false // the authority may know only an upper bound of the time that is left
 		}
 		less := want-got > r.Slack+r.late(s)
 		isOneInfinite := got == lease.Infinite || want == lease.Infinite
@@ -331,15 +329,15 @@ func (r *run) step(s vectors.Step) {
 		if exact || !epochMayRise(r.before) || rec.Epoch < r.first+*w || !r.raisesEpochBy(r.first+*w-r.before.Epoch, s) {
 			wrong("the epoch", rec.Epoch, fmt.Sprintf("%d+%d", r.first, *w))
 		}
-		r.first = rec.Epoch - *w // The epoch rose by itself. The next steps count from here.
+		r.first = rec.Epoch - *w // the epoch rose without a grant, so the next steps count from the new epoch
 	}
 	r.before = rec
 }
 
-// raisesEpochBy reports whether it is no mistake that an epoch has risen by n during the step s. Some
-// authorities raise the epochs of names without a record when other names are written or read, so raisesEpochBy
-// sends the same request for a name that was never used. It returns true if that raises the epoch of this name
-// by n as well, or if the epoch differs between two reads.
+// raisesEpochBy reports whether an authority may have raised an epoch by n during the step s. Some
+// authorities raise the epochs of names without a record when other names are written or read. To find out,
+// raisesEpochBy sends the same request for a name that was never used. It returns true if the epoch of that
+// name rises by n as well, or if the epoch differs between two reads.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.tester.name + "/unused"

@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A bug is planted in the holders, or in their resource, to check that [TestHolders] finds it.
+// A bug is planted in the holders or in their resource, to check that [TestHolders] finds it.
 type bug string
 
 const (
@@ -18,7 +18,7 @@ const (
 
 var bugs = []bug{noGuard, noAdvance, noDeadline, early}
 
-// authority returns an authority with the bug, if it is early.
+// authority returns an authority with the bug early, or a itself if the bug is another.
 func (b bug) authority(a lease.Authority) lease.Authority {
 	if b == early {
 		return hasty{a}
@@ -26,8 +26,8 @@ func (b bug) authority(a lease.Authority) lease.Authority {
 	return a
 }
 
-// A hasty authority treats the lease of another holder as expired too early: when a quarter of the lease's
-// duration has passed since its last renewal. Then it grants the lease to its own holder.
+// A hasty authority ends the lease of another holder too early, when a quarter of the duration has passed
+// since the last renewal, and then grants the lease to its own holder.
 type hasty struct{ lease.Authority }
 
 func (h hasty) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {

@@ -8,8 +8,8 @@ type Child struct {
 	addr, variable string
 }
 
-// StartChild starts a copy of the test binary with the environment variable, a text such as
-// "MY_SERVER=127.0.0.1:7000". TestMain must look for the variable, start the server at the address addr,
+// StartChild starts a copy of the test binary with an additional environment variable, such as
+// "MY_SERVER=127.0.0.1:7000". If TestMain finds this variable, it must start the server at the address addr
 // and then call [Ready]. The child ends with the test.
 func StartChild(t testing.TB, addr, variable string) *Child {
 	t.Helper()

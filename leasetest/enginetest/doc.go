@@ -1,7 +1,7 @@
-// Package enginetest tests a store over a real server: it runs the conformance suites of package leasetest with all
-// their hooks, and injects faults while clients use the store. The author of a store supplies a [Server], which a
-// test can start, pause and kill, and a function that opens the store at an address. The tests of a store then look
-// like this:
+// Package enginetest tests a store over a real server. It runs the conformance suites of package leasetest
+// with all their hooks, and injects faults while clients use the store. The author of a store supplies a
+// [Server], which a test can start, pause and kill, and a function that opens the store at an address. The
+// tests of a store look like this:
 //
 //	func TestMain(m *testing.M) { enginetest.Main(m, openAuthority, nil) }
 //
@@ -21,26 +21,25 @@
 //		linearize.TestHistories(t, enginetest.UnderFaults(t, startServer(t), nil), openStore, nil)
 //	}
 //
-// The last function is in the module leasetest/linearize, which depends on a library for the search.
+// TestHistories is in the module leasetest/linearize, which depends on a library for the search.
 //
-// For a store without a server, such as one over files, use [At] instead of [UnderFaults], and set Harm to a
-// function of your own.
+// For a store without a server, such as a store in files, use [At] instead of [UnderFaults], and set Harm.
 //
-// The file store_test.go of the package is a complete example, with a server that is a copy of the test binary. A
-// server that is a program of its own is started with [StartProgram]. For stores with watches there are
-// [DeletionIsSeen], [WaitingCostsNothing] and [GraceWithAWatch]; for stores with an engine.Gate, [RenewalsGoFirst]; for
-// stores whose server tells the time, [ClockSetBack]; for stores whose client keeps connections,
-// [RecoversAfterCuts]; and for the number of leases that one process can hold, [Load].
+// The file store_test.go of this package is a complete example, with a server that is a copy of the test
+// binary. If the server is a program of its own, start it with [StartProgram]. [DeletionIsSeen],
+// [WaitingCostsNothing] and [GraceWithAWatch] test stores with watches, and [RenewalsGoFirst] tests stores
+// with an engine.Gate. [ClockSetBack] tests stores whose server tells the time, and [RecoversAfterCuts] tests
+// stores whose client keeps connections. [Load] tests how many leases one process can hold.
 //
 // # Time
 //
-// These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short they take a
-// twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the rules of the suites
-// mostly wait. By default, go test runs only one rule for each core at a time, and on two cores its limit of ten
-// minutes is then too short. [Suites.Run] can run in bubbles, with [leasetest.Options.Bubble], if the store has no
-// server.
+// These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short, they
+// run only a twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the rules of
+// the suites mostly wait. By default, go test runs only one rule per core at a time, which on two cores takes
+// longer than its limit of ten minutes. If the store has no server, [Suites.Run] can run in bubbles, with
+// [leasetest.Options.Bubble].
 //
 // # Mistakes
 //
-// Servers and holders can be paused only on Linux. On other systems the tests that pause one fail.
+// Servers and holders can be paused only on Linux. On other systems, the tests that pause them fail.
 package enginetest

@@ -18,10 +18,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// asHolder is the environment variable that makes a process a holder. Its value is the JSON text of orders.
+// asHolder is the environment variable that makes a process a holder. Its value is orders in JSON.
 const asHolder = "ENGINETEST_HOLDER"
 
-// orders are the instructions for a holder.
 type orders struct {
 	Holder, Name, Endpoint, Resource string
 	Duration                         time.Duration
@@ -29,8 +28,8 @@ type orders struct {
 	Bug                              bug
 }
 
-// hold reports whether this process was started as a holder. If so, hold first runs the holder, at the authority that
-// open returns for an endpoint, until the test ends.
+// hold returns false if this process was not started as a holder. Otherwise it runs the holder until the test
+// ends, at the authority that open returns for an endpoint, and then returns true.
 func hold(open func(endpoint string) (lease.Authority, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
@@ -50,7 +49,7 @@ func hold(open func(endpoint string) (lease.Authority, error)) bool {
 type holder struct {
 	orders
 	rand *rand.Rand
-	http *http.Client // the client for the resource; the holder never gives up a request to the resource, because the resource always answers
+	http *http.Client // requests to the resource have no timeout, because the resource always answers
 	l    *session.Session
 }
 
@@ -59,7 +58,7 @@ func (h *holder) work(open func(string) (lease.Authority, error)) error {
 	if err != nil {
 		return err
 	}
-	// The timeout is short compared with the lease, so that many requests have an unknown outcome.
+	// The timeout is short compared with the duration, so that many requests have an unknown outcome.
 	h.l, err = session.New(h.Bug.authority(a), h.Name, &session.Options{
 		Owner: h.Holder, Duration: h.Duration, RenewInterval: h.Duration / 5, RequestTimeout: h.Duration / 8, RetryDelay: h.Duration / 20,
 	})
@@ -83,7 +82,7 @@ func (h *holder) work(open func(string) (lease.Authority, error)) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = h.l.Close(closing) // A lease that is not released ends by itself.
+	_ = h.l.Close(closing) // a lease that is not released expires by itself
 	return nil
 }
 
@@ -93,9 +92,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term reads the counter and then writes for a while, without a CheckAlive before each write. So a
-// write can be late, as in a program that checks its lease, is stopped, and then writes. If the guard
-// refuses a request or ctx is done, term ends early.
+// term reads the counter and then writes to it for a while. It does not call CheckAlive before each write, so
+// that some writes are late, as in a program that checks its lease, is suspended, and then writes. If the
+// guard refuses a request or ctx is done, term ends early.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -122,8 +121,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look repeats a check until the channel over is closed. It fails if CheckAlive returns true after the
-// guard has admitted a newer token.
+// look checks the lease again and again until the channel over is closed. It fails if CheckAlive returns true
+// although the guard has already admitted a newer token.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {
@@ -144,7 +143,7 @@ func (h *holder) look(over chan struct{}, tok lease.Token) {
 	}
 }
 
-// count reads the counter, as the first request of a holder to the guard, with the holder's token.
+// count reads the counter under the token of the holder. This is the holder's first request to the guard.
 func (h *holder) count(tok lease.Token) (n int, err error) {
 	path := "/count"
 	if h.Bug == noAdvance {
@@ -168,7 +167,7 @@ func (h *holder) bad(format string, args ...any) {
 	}
 }
 
-// do sends a request to the resource, with tok unless it is empty.
+// do sends a request to the resource. The request contains tok unless tok is empty.
 func (h *holder) do(method, path string, tok lease.Token, body string) (string, error) {
 	q, err := http.NewRequest(method, h.Resource+path, strings.NewReader(body))
 	if err != nil {

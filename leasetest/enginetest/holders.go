@@ -13,26 +13,26 @@ import (
 // HolderOptions configure [TestHolders]. A nil *HolderOptions or a zero field means the default.
 type HolderOptions struct {
 	Name     string        // the name of the lease, which no other test may use. Default: the name of the test
-	Duration time.Duration // of the lease. Default: 1 s
-	Rounds   int           // how often a holder and the target are harmed. Default: 60, or 8 with -short
+	Duration time.Duration // the duration of the lease. Default: 1 s
+	Rounds   int           // the number of faults, both of a holder and of the target. Default: 60, or 8 with -short
 
-	bug bug // planted in the holders, to check that the test finds it
+	bug bug // a bug that is planted in the holders to check that the test finds it
 }
 
-// TestHolders tests that no two processes hold a lease at the same time, although the processes and the target
-// fail. It starts a process for each endpoint of the target. Each process is a copy of the test binary, and
-// competes for the lease in [Main]; the one that holds the lease updates a counter, which is protected by a
-// guard. Meanwhile, TestHolders pauses, kills and replaces processes, and calls Harm of the target. It fails in
-// two cases, which it detects without a clock and without the code under test:
+// TestHolders tests that no two processes hold a lease at the same time, even if the processes and the target
+// fail. It starts a process for each endpoint of the target. Each process is a copy of the test binary that
+// competes for the lease in [Main]. The holder of the lease updates a counter, which is protected by a guard.
+// Meanwhile, TestHolders pauses, kills and replaces processes, and calls Harm of the target. It fails in two
+// cases, which it detects without a clock and without the code under test:
 //
-//   - CheckAlive returns true in two processes at the same time. To find this, each holder reads from the
-//     counter the newest token that the counter has seen, and then calls CheckAlive, which must return false
-//     if that token is newer than the holder's own.
-//   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is lost,
-//     or two holders have the same token.
+//   - CheckAlive returns true in two processes at the same time. To detect this, each holder reads the newest token that
+//     the counter has seen, and then calls CheckAlive. If that token is newer than the holder's own token, CheckAlive
+//     must return false.
+//   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is lost, or two
+//     holders have the same token.
 //
-// If too little has happened to prove anything, for example because the machine is busy, the test takes up to
-// four times as many rounds, and then fails. Each failure shows the seed of the faults.
+// If too little happens to prove anything, for example because the machine is busy, the test runs up to four
+// times as many rounds, and then fails. Each failure shows the seed of the faults.
 func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 	t.Helper()
 	var v HolderOptions
@@ -61,10 +61,10 @@ func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 		var what string
 		other := rand.New(rand.NewPCG(r.Uint64(), 0))
 		holder.Go(func() {
-			time.Sleep(time.Duration(other.Int64N(int64(v.Duration)))) // a real process
+			time.Sleep(time.Duration(other.Int64N(int64(v.Duration)))) // in real time, because a process cannot run in a synctest bubble
 			what = c.harm(other)
 		})
-		time.Sleep(time.Duration(r.Int64N(int64(v.Duration)))) // a real engine
+		time.Sleep(time.Duration(r.Int64N(int64(v.Duration)))) // in real time, because a server cannot run in a synctest bubble
 		faults[target.Harm(r)]++
 		holder.Wait()
 		faults[what]++
@@ -80,7 +80,7 @@ func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 	}
 }
 
-// A group is a group of processes that hold a lease in turns, together with a resource.
+// A group is a set of processes that compete for a lease, with the resource that the holder writes.
 type group struct {
 	t         testing.TB
 	endpoints []string
@@ -92,7 +92,6 @@ type group struct {
 	processes int
 }
 
-// newGroup starts a group, whose processes end at the end of the test or earlier.
 func newGroup(t testing.TB, endpoints []string, o HolderOptions, seed uint64) *group {
 	t.Helper()
 	r, err := newResource(o.bug)
@@ -130,8 +129,8 @@ func (c *group) start(i int) error {
 	return err
 }
 
-// harm pauses one process, usually the holder of the lease, or kills it and starts another. It returns
-// a description of the harm. Only one goroutine at a time may call it.
+// harm pauses a process, usually the holder of the lease, or kills it and starts another. It returns a
+// description of what it did. Only one goroutine at a time may call it.
 func (c *group) harm(r *rand.Rand) string {
 	c.t.Helper()
 	i := r.IntN(len(c.holders))
@@ -150,7 +149,7 @@ func (c *group) harm(r *rand.Rand) string {
 		}
 		what, err = "holder killed, another started", c.start(i)
 	case p != nil: // the process could be started
-		pause := time.Duration(r.Int64N(int64(c.o.Duration))) // after less than the duration, the process may still hold the lease
+		pause := time.Duration(r.Int64N(int64(c.o.Duration))) // the pause is shorter than the duration, so the process may still hold the lease
 		if r.IntN(2) == 0 {
 			pause += c.o.Duration
 		}
@@ -162,7 +161,6 @@ func (c *group) harm(r *rand.Rand) string {
 	return what
 }
 
-// end waits until the processes have finished, and returns the final report.
 func (c *group) end() report {
 	c.t.Helper()
 	for _, p := range c.holders {

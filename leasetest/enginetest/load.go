@@ -13,17 +13,16 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Load is a test of how many leases one process can hold at a time.
+// A Load tests how many leases one process can hold at a time.
 type Load struct {
-	Leases   int           // number of leases; must be positive
+	Leases   int           // the number of leases, which must be positive
 	Hold     time.Duration // how long the leases are held
-	Duration time.Duration // of each lease. Default: 10 s
-	Refusals bool          // an acquire may be refused. Without it, an acquire waits until it is granted
+	Duration time.Duration // the duration of each lease. Default: 10 s
+	Refusals bool          // accept that an acquire is refused. Otherwise an acquire is repeated until it is granted
 	Held     func()        // called while the leases are held. Default: none
 }
 
-// Run acquires the leases through one store, holds them and releases them. It fails if one of them is
-// lost.
+// Run acquires the leases through one store, holds them, and releases them. It fails if a lease is lost.
 func (l Load) Run(t *testing.T, s interface {
 	lease.Lister
 	Lease(name string, o *session.Options) (*session.Session, error)
@@ -74,7 +73,7 @@ func (l Load) Run(t *testing.T, s interface {
 		}
 	})
 	acquired, before := time.Since(began), renewals.Load()
-	time.Sleep(l.Hold) // a real engine
+	time.Sleep(l.Hold) // in real time, because a server cannot run in a synctest bubble
 	rate, alive, listed := float64(renewals.Load()-before)/l.Hold.Seconds(), int64(0), int64(0)
 	for _, l := range all {
 		if l.CheckAlive() {

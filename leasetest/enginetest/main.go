@@ -10,10 +10,10 @@ import (
 
 // Main is the body of TestMain for tests that use [TestHolders]. It ends the process.
 //
-// If TestHolders has started the process as a holder, Main only competes for a lease, at the authority
-// that open returns for an endpoint of a [Target]. If open is nil, the endpoints are URLs for package open.
-// Otherwise Main runs the tests. If start is not nil, Main calls it first to start what the tests share, such as
-// a server with its files in the folder dir, and calls stop after the tests.
+// If TestHolders has started the process as a holder, Main only competes for a lease, at the authority that
+// open returns for an endpoint of a [Target]. If open is nil, the endpoints are URLs for package open. In any
+// other process, Main runs the tests. Before the tests it calls start, unless start is nil, to start what
+// they share, such as a server with its files in the folder dir. After the tests it calls stop.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
 	if open == nil {
 		open = openAuthority

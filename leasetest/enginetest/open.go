@@ -26,7 +26,7 @@ func Open(t testing.TB, url string) Store {
 	return s
 }
 
-// openURL opens the store of a URL. It tries for up to a minute, because the server may be stopped just now.
+// openURL opens the store of a URL. It retries for up to a minute, because the server may be down.
 func openURL(url string) (open.Leases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -35,11 +35,11 @@ func openURL(url string) (open.Leases, error) {
 		if err == nil || ctx.Err() != nil || shorthand.Permanent(err) || errors.As(err, new(*open.URLError)) {
 			return s, err
 		}
-		time.Sleep(20 * time.Millisecond) // a real server
+		time.Sleep(20 * time.Millisecond) // in real time, because a server cannot run in a synctest bubble
 	}
 }
 
-// openAuthority is how a holder opens the authority of an endpoint by default.
+// openAuthority opens the authority of an endpoint for a holder if the test has no other function for that.
 func openAuthority(url string) (lease.Authority, error) {
 	s, err := openURL(url)
 	if err != nil {

@@ -22,8 +22,8 @@ type Process struct {
 	ended chan struct{}
 }
 
-// startCopy starts a copy of this program with an environment variable, by which the copy knows what to
-// do. It returns when the copy has called [Ready].
+// startCopy starts a copy of this program with an environment variable that tells the copy what to do. It
+// returns when the copy has called [Ready].
 func startCopy(variable string) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -47,8 +47,8 @@ func startCopy(variable string) (*Process, error) {
 	return p, nil
 }
 
-// StartCommand starts a command, which must have no Stdin, and whose output must go to files or pipes.
-// Unless cmd has attributes of its own, the command dies with this process.
+// StartCommand starts a command. Its Stdin must not be set, and its output must go to files or pipes. On
+// Linux, the command dies with this process, unless cmd.SysProcAttr is set.
 func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 	p = &Process{cmd: cmd, ended: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
@@ -59,7 +59,7 @@ func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 	}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the process dies with the thread that started it
+		runtime.LockOSThread() // the process dies with the operating system thread that started it
 		defer runtime.UnlockOSThread()
 		defer close(p.ended)
 		err := p.cmd.Start()
@@ -76,8 +76,8 @@ func StartCommand(cmd *exec.Cmd) (p *Process, err error) {
 
 const ready = "ready\n"
 
-// Ready tells the parent process that this process is ready. The returned context ends when the parent
-// exits or wants this process to end.
+// Ready tells the parent process that this process is ready. The context ends when the parent exits or calls
+// End.
 func Ready() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Print(ready)
@@ -93,7 +93,7 @@ func (p *Process) Pause(d time.Duration) error {
 	if err := p.Stop(); err != nil {
 		return err
 	}
-	time.Sleep(d) // a real process
+	time.Sleep(d) // in real time, because a process cannot run in a synctest bubble
 	return p.Continue()
 }
 
@@ -110,7 +110,7 @@ func (p *Process) Kill() {
 	p.stdin.Close()
 }
 
-// End asks the process to end, and kills it if it does not.
+// End lets the process end by itself, and kills it after 20 s.
 func (p *Process) End() error {
 	_ = p.Continue()
 	p.stdin.Close()
@@ -125,13 +125,13 @@ func (p *Process) End() error {
 
 var lastPort atomic.Uint32
 
-// FreeAddress returns an unused address of the loopback interface. The address stays unused while a
-// server that listens there is down, because FreeAddress returns each port only once, and from a range
-// that systems do not use for outgoing connections. The same is true of the port that is higher by
-// 10,000, on which a Redis server of a cluster listens as well.
+// FreeAddress returns an unused address of the loopback interface. The address stays free while a server that
+// listens on it is down, because FreeAddress returns each port only once, from a range that systems do not
+// use for outgoing connections. The port number plus 10,000 stays free as well, for a Redis server in a
+// cluster.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 7_500
-	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers, too
+	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers as well
 	for range ports {
 		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
 		if l, err := net.Listen("tcp", address); err == nil {

@@ -34,5 +34,5 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Continue lets a stopped process run again.
+// Continue resumes a stopped process.
 func (p *Process) Continue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

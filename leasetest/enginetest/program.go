@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Program is a [Server] that is a program of its own, at a free address of the loopback interface.
+// A Program is a [Server] that runs as a program of its own, at a free address of the loopback interface.
 type Program struct {
 	*Process
 	addr, log string
@@ -19,11 +19,12 @@ type Program struct {
 	answers   func(ctx context.Context, p *Program) error
 }
 
-// StartProgram starts a server whose files are in the folder dir, and returns when the server answers. The function
-// command makes its command, each time that it starts, for the address at which it must listen, which is 127.0.0.1 and
-// the port. Its output is appended to the file dir/log. The function answers tries a request; if it is nil, a
-// connection is an answer. After two minutes without an answer, or if the program ends, StartProgram returns an error
-// with the end of the log. The caller calls Kill at the end of the tests.
+// StartProgram starts a server whose files are in the folder dir, and returns when the server answers. Each
+// time that the server starts, the function command makes its command for the address on which it must
+// listen, which is 127.0.0.1 and the port. The output of the command is appended to the file dir/log. The
+// function answers tries a request. If answers is nil, a connection counts as an answer. If there is no
+// answer within two minutes, or if the program ends, StartProgram returns an error with the end of the log.
+// The caller must call Kill at the end of the tests.
 func StartProgram(dir string, command func(addr, port string) *exec.Cmd, answers func(context.Context, *Program) error) (*Program, error) {
 	addr, err := FreeAddress()
 	if err != nil {
@@ -48,7 +49,7 @@ func StartProgram(dir string, command func(addr, port string) *exec.Cmd, answers
 // Addr returns the host and port of the server.
 func (p *Program) Addr() string { return p.addr }
 
-// Start starts the server again after Kill, and returns when it answers.
+// Start starts the server again after Kill, and returns when the server answers.
 func (p *Program) Start() error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Program) Start() error {
 		select {
 		case <-p.Ended():
 			return p.failed("ended", err)
-		case <-time.After(10 * time.Millisecond): // a real server
+		case <-time.After(10 * time.Millisecond): // in real time, because a server cannot run in a synctest bubble
 		}
 		if time.Now().After(deadline) {
 			p.Kill()

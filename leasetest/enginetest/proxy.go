@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Proxy forwards connections to a server. It can cut them, slow them down, or let them die silently: a dead
-// connection stays open but forwards nothing. Its methods may be called by several goroutines at once.
+// A Proxy forwards connections to a server. It can cut them, slow them down, or silence them: a silent
+// connection stays open but forwards nothing. A Proxy is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	tap      func() (requests, answers io.Writer)
@@ -19,7 +19,7 @@ type Proxy struct {
 	to              string
 	refuses, closed bool
 	slow            time.Duration
-	state           state           // of new connections
+	state           state           // the state of new connections
 	links           map[*link]state // the open connections
 }
 
@@ -28,16 +28,14 @@ type state int
 
 const (
 	intact state = iota
-	deaf         // no answers of the server
-	dead         // nothing
+	deaf         // forwards no answers of the server
+	dead         // forwards nothing
 )
 
-// A link is a connection through a Proxy.
 type link struct{ client, server net.Conn }
 
-// NewProxy starts a proxy for the server at the address to. The proxy ends with the test. If tap is not
-// nil, it is called for each connection, and all data of the connection is also written to the writers
-// that it returns.
+// NewProxy starts a proxy for the server at the address to. The proxy ends with the test. If tap is not nil,
+// it is called for each connection, and all data of the connection is also written to the returned writers.
 func NewProxy(t testing.TB, to string, tap func() (requests, answers io.Writer)) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +82,7 @@ func (p *Proxy) accept() {
 		p.links[k] = p.state
 		closed := p.closed
 		p.mu.Unlock()
-		if closed { // after the last Cut
+		if closed { // the connection was opened after the last call of Cut
 			p.end(k)
 		}
 		requests, answers := p.tap()
@@ -93,8 +91,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies data in one direction. It drops the data that arrives while the state of the link is worse
-// than most.
+// pass copies data in one direction. While the connection is in a state worse than most, it drops data.
 func (p *Proxy) pass(k *link, to, from net.Conn, tap io.Writer, most state) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -106,7 +103,7 @@ func (p *Proxy) pass(k *link, to, from net.Conn, tap io.Writer, most state) {
 			continue
 		}
 		if n > 0 && is <= most {
-			time.Sleep(slow) // a real connection
+			time.Sleep(slow) // in real time, because a connection cannot be in a synctest bubble
 			_, _ = tap.Write(buffer[:n])
 			if _, failed := to.Write(buffer[:n]); failed != nil {
 				err = failed
@@ -140,35 +137,33 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// become brings all connections into the state s, except those that are already in a worse state.
+// become changes the state of all connections to s, except of those that are already in a worse state.
 func (p *Proxy) become(s state) {
 	for k := range p.links {
 		p.links[k] = max(p.links[k], s)
 	}
 }
 
-// Silence makes all present connections silent: they stay open but forward nothing. New connections work.
+// Silence makes all open connections silent: they stay open but forward nothing. New connections work.
 func (p *Proxy) Silence() { p.set(func() { p.become(dead) }) }
 
-// Isolate makes all connections silent, and also new ones until Heal is called: they stay open but
-// forward nothing.
+// Isolate makes all open connections silent, and all new connections until Heal is called.
 func (p *Proxy) Isolate() { p.set(func() { p.state = dead; p.become(dead) }) }
 
-// LoseAnswers drops all data from the server, so that the server carries out requests, but the clients
-// get no answer. New connections lose the answers, too, until Heal is called.
+// LoseAnswers drops all data from the server, so that the server executes requests, but the clients get no
+// answers. Until Heal is called, new connections lose the answers as well.
 func (p *Proxy) LoseAnswers() { p.set(func() { p.state = deaf; p.become(deaf) }) }
 
-// Slow delays all data by the time d in each direction, until Heal is called.
+// Slow delays all data in each direction by the time d, until Heal is called.
 func (p *Proxy) Slow(d time.Duration) { p.set(func() { p.slow = d }) }
 
-// Refuse closes new connections at once, until Heal is called.
+// Refuse makes the proxy close new connections at once, until Heal is called.
 func (p *Proxy) Refuse() { p.set(func() { p.refuses = true }) }
 
-// Heal lets new connections work again, without a delay. Connections that are silent or lose answers stay
-// so.
+// Heal makes new connections work normally again. Connections that are silent or lose answers stay so.
 func (p *Proxy) Heal() { p.set(func() { p.state, p.slow, p.refuses = intact, 0, false }) }
 
-// Target makes new connections go to another server.
+// Target makes the proxy forward new connections to another server.
 func (p *Proxy) Target(addr string) { p.set(func() { p.to = addr }) }
 
 func (p *Proxy) set(f func()) {

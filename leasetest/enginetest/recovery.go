@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
-// RecoversAfterCuts checks that a client recovers when its server can be reached again. It makes the
-// server unreachable through the proxy p until the client has retried for three seconds without success.
-// Then a request of a must succeed within the time most.
+// RecoversAfterCuts checks that a client recovers when its server can be reached again. It makes the server
+// unreachable through the proxy p until the client has retried for three seconds. Then a request of the
+// authority a must succeed within the time most.
 func RecoversAfterCuts(t *testing.T, p *Proxy, a lease.Authority, name string, most time.Duration) {
 	t.Helper()
 	shorthand.Do(t, a, name, shorthand.Acquire(shorthand.IDA, time.Hour), 0)
@@ -22,7 +22,7 @@ func RecoversAfterCuts(t *testing.T, p *Proxy, a lease.Authority, name string, m
 		if _, err := a.Do(ctx, name, shorthand.Renew(shorthand.IDA)); err == nil {
 			t.Error("renewed while nothing gets through")
 		}
-		<-ctx.Done() // without a connection a request may fail at once
+		<-ctx.Done() // without a connection, a request may fail at once
 		cancel()
 	}
 	p.Heal()

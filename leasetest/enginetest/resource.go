@@ -31,13 +31,13 @@ type resource struct {
 	report report
 }
 
-// A report has the counts and the violations of a group.
+// A report contains the counts and the violations of a group of holders.
 type report struct {
 	grants   int // the number of tokens that were admitted
 	admitted int // the number of writes that were admitted
 	refused  int // the number of requests that the guard refused, because their token was too old
-	checks   int // the number of requests for the newest token
-	believed int // the number of these requests before which CheckAlive had returned true
+	checks   int // the number of checks, in which a holder asks for the newest token
+	believed int // the number of checks before which CheckAlive returned true
 	bad      []string
 }
 
@@ -135,8 +135,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token. It also counts the requests of holders whose CheckAlive was true just
-// before.
+// look returns the newest token. It also counts the checks, and those after a true CheckAlive.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +156,7 @@ func (r *resource) badLocked(format string, args ...any) {
 	r.report.bad = append(r.report.bad, fmt.Sprintf(format, args...))
 }
 
-// holder returns the process that sent the newest token.
+// holder returns the name of the process that sent the newest token.
 func (r *resource) holder() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/fencedlease/lease/leasetest"
 )
 
-// RenewalsGoFirst checks that a store renews a lease while its server answers no read. The function connect makes a
-// store whose messages go through transmit, as in [Suites], and underWay is how many of them the store has under way at
-// most, besides those that renew or release a lease.
+// RenewalsGoFirst checks that a store can renew a lease while its server answers no reads. The function
+// connect makes a store whose messages go through transmit, as in [Suites]. The argument underWay is the most
+// messages that the store has in flight at a time, without those that renew or release a lease.
 func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) Store, name string, underWay int) {
 	t.Helper()
 	var hangs atomic.Bool
@@ -66,13 +66,13 @@ func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) 
 	}
 }
 
-// ClockSetBack checks a store whose server has a clock, after that clock was set back by an hour and a holder crashed.
-// A process that waits gets the lease when the duration has passed, although the clock reaches the end of the
-// lease in an hour. A holder that renews keeps its lease, and each store logs a warning once a minute. The test that
-// calls ClockSetBack must not be parallel, because the default logger is replaced.
+// ClockSetBack checks a store whose server has a clock, after this clock was set back by an hour and a holder
+// crashed. A waiting process must get the lease when its duration has passed, an hour before the clock shows
+// its end. Another holder must keep its lease by renewals, and each store must log a warning once a minute.
+// The test must not be parallel, because ClockSetBack replaces the default logger.
 //
-// The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times in the
-// records of the names "crashed" and "held", as if they had been written before the clock was set back.
+// The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times
+// in the records "crashed" and "held", which then look as if the clock had been set back.
 func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
 	t.Helper()
 	const duration = 2 * time.Second
@@ -86,7 +86,7 @@ func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
 	began := time.Now()
 	watching := open(t)
 	holder, other := open(t).Authority(), watching.Authority()
-	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // a real engine
+	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // in real time, because a server cannot run in a synctest bubble
 		shorthand.Do(t, holder, "held", shorthand.Renew(shorthand.IDA), 0)
 		shorthand.Do(t, other, "held", shorthand.Acquire(shorthand.IDB, time.Minute), lease.ErrHeldByOther)
 		for e, err := range watching.(lease.Lister).List(t.Context(), "held") {
@@ -106,7 +106,7 @@ func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
 		t.Errorf("the new lease of %v ends in %v, %v", duration, res.Record.Until.Sub(res.Now), err)
 	}
 	text := logged.String()
-	if n := strings.Count(text, "behind=59m5") + strings.Count(text, "behind=1h0m0"); n < 1 || n > 2 { // of two stores
+	if n := strings.Count(text, "behind=59m5") + strings.Count(text, "behind=1h0m0"); n < 1 || n > 2 { // each of two stores may warn once
 		t.Errorf("%d warnings: %q", n, text)
 	}
 }

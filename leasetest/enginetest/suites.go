@@ -16,14 +16,14 @@ type Store interface {
 	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
 }
 
-// Suites runs the conformance suites for a store. All stores that the functions of a Suites make in one test must
-// have the same data. Each function gets the t of the rule.
+// Suites runs the conformance suites for a store. All stores that its functions make in one test must share
+// the same data. Each function gets the testing.TB of the rule that calls it.
 //
-// With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. So a store that
-// stores its last time with its data needs new data for each rule, for example a folder named after t.
+// With leasetest.Options.Bubble, all bubbles start at the same time. A store that saves the last time with
+// its data therefore needs new data for each rule, for example in a folder that is named after t.
 type Suites struct {
-	// Options are those of all suites. Run sets the hooks that have a field below, and Reopen. It leaves the others,
-	// such as Store.StepClock and Store.LoseWatches, as they are.
+	// Options are the options of all suites. Run sets the hook Reopen and the hooks for the fields below. It
+	// keeps other hooks, such as Store.StepClock and Store.LoseWatches.
 	Options leasetest.Options
 
 	Open    func(testing.TB) Store                          // makes a store
@@ -33,8 +33,8 @@ type Suites struct {
 	Forget  func(t testing.TB, s lease.Store) time.Duration // as in leasetest.StoreHooks. Default: none
 }
 
-// Observed returns the options for a store whose server has no clock, so that each client measures how
-// much time is left.
+// Observed returns options for a store whose server has no clock, so that each client measures the time that
+// is left.
 func Observed(unit time.Duration) leasetest.Options {
 	o := leasetest.Options{
 		Unit:  unit,
@@ -42,14 +42,14 @@ func Observed(unit time.Duration) leasetest.Options {
 		Lacks: []string{"CanTellTime", "CanServeOldVersions", "Options.Store.Forget", "Options.Store.LoseWatches", "Options.Store.StepClock", "Options.Authority.Put"},
 	}
 	if testing.Short() {
-		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts a minute
+		o.Can &^= leasetest.CanServeOldVersions // in old versions, every lease lasts for a minute
 	}
 	return o
 }
 
-// Run runs the named suites in parallel: "Store", "Authority", "LoadingAuthority" and "Lease", or all of
-// them without names. "Authority" tests the authority that the store makes, and "LoadingAuthority" the one
-// that [lease.NewAuthority] makes over the store.
+// Run runs the named suites in parallel, or all of them if there are no names. The names are "Store",
+// "Authority", "LoadingAuthority" and "Lease". "Authority" tests the authority that the store recommends, and
+// "LoadingAuthority" the authority that [lease.NewAuthority] makes from the store.
 func (s Suites) Run(t *testing.T, names ...string) {
 	if len(names) == 0 {
 		names = []string{"Store", "Authority", "LoadingAuthority", "Lease"}
@@ -100,7 +100,7 @@ func (s Suites) Run(t *testing.T, names ...string) {
 	}
 }
 
-// NewLease makes a Session for the holder h. Pass it to [leasetest.TestLease].
+// NewLease makes a Session for the holder h. It is an argument for [leasetest.TestLease].
 func NewLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

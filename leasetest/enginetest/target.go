@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Server is a server that a test can start, pause and kill. [Child] is one. A struct that embeds a
-// [*Process] needs only the methods Addr and Start.
+// A Server is a server that a test can start, pause and kill, such as a [Child]. A struct that embeds a
+// [*Process] needs only the methods Addr and Start in addition.
 type Server interface {
 	// Addr returns the host and port at which the server listens.
 	Addr() string
@@ -18,17 +18,16 @@ type Server interface {
 
 	Kill() // ends the server at once, like a crash
 
-	Pause(d time.Duration) error // stops the server for the time d, so that it keeps its connections and answers nothing
+	Pause(d time.Duration) error // stops the server for the time d, so that connections stay open but nothing is answered
 }
 
-// A Target says where a test sends requests, and which faults it injects meanwhile.
+// A Target says where a test sends its requests, and which faults it injects meanwhile.
 type Target struct {
-	// Endpoints contains an endpoint for each client, such as an address or a URL. Several clients may have
-	// the same endpoint.
+	// Endpoints contains an endpoint for each client, such as a URL. Clients may share an endpoint.
 	Endpoints []string
 
-	// Harm injects a random fault, and returns the name of the fault when it is over. A test calls Harm
-	// again and again, from one goroutine. Default: there are no faults.
+	// Harm injects a random fault, and returns the name of the fault when the fault is over. A test calls
+	// Harm repeatedly, from a single goroutine. Default: there are no faults.
 	Harm func(*rand.Rand) string
 }
 
@@ -40,11 +39,10 @@ func At(endpoint string, n int) (t Target) {
 	return t
 }
 
-// UnderFaults returns a [Target] for four clients. Two of them reach the server s through a [Proxy], and
-// two directly. The server is paused, and killed and started again. Connections through the proxy are
-// cut, become slow or silent, or lose the answers of the server. The function endpoint makes an endpoint
-// from a host and port, either of the server or of the proxy. If it is nil, the host and port are the
-// endpoint.
+// UnderFaults returns a [Target] for four clients. Two of them reach the server s through a [Proxy], and two
+// directly. The faults pause the server, kill and restart it, cut the connections through the proxy, make
+// them slow or silent, or drop the answers of the server. The function endpoint makes an endpoint from the
+// host and port of the server or of the proxy. If endpoint is nil, the host and port are the endpoint.
 func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Target {
 	t.Helper()
 	if endpoint == nil {
@@ -70,8 +68,8 @@ func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Targ
 	}}
 }
 
-// Harm injects a random fault into the connections through the proxy. It returns the name of the fault
-// when the fault is over.
+// Harm injects a random fault into the connections through the proxy. When the fault is over, it returns its
+// name.
 func (p *Proxy) Harm(r *rand.Rand) (what string) {
 	switch r.IntN(5) {
 	case 0:
@@ -87,12 +85,12 @@ func (p *Proxy) Harm(r *rand.Rand) (what string) {
 		p.Cut()
 		return "connections cut"
 	}
-	time.Sleep(moment(r)) // a real server
+	time.Sleep(moment(r)) // in real time, because a server cannot run in a synctest bubble
 	p.Heal()
-	p.Cut() // dead connections, which a client may keep for longer than a test takes
+	p.Cut() // otherwise a client might keep a dead connection for longer than a test takes
 	return what
 }
 
-// moment returns how long a fault lasts: longer than the timeout of most requests in these tests, and
-// shorter or longer than their leases.
+// moment returns the duration of a fault, which exceeds the timeout of most requests in these tests. Some
+// faults are longer than the leases of the tests, and others are shorter.
 func moment(r *rand.Rand) time.Duration { return time.Duration(100+r.IntN(400)) * time.Millisecond }

@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// WaitingCostsNothing checks that a process that waits is woken by a watch: the number of its requests
-// must not depend on how long it waits, nor on how often the holder renews the lease. The function count
-// returns the number of requests so far.
+// WaitingCostsNothing checks that a watch wakes a waiting process, so that the process need not poll. The
+// number of its requests must depend neither on how long it waits, nor on how often the holder renews the
+// lease. The function count returns the number of requests so far.
 func WaitingCostsNothing(t *testing.T, s interface {
 	Store
 	Lease(name string, o *session.Options) (*session.Session, error)
@@ -36,7 +36,7 @@ func WaitingCostsNothing(t *testing.T, s interface {
 		select {
 		case <-woken:
 			t.Error("woken while the lease is held")
-		case <-time.After(200 * time.Millisecond): // a real engine
+		case <-time.After(200 * time.Millisecond): // in real time, because a server cannot run in a synctest bubble
 		}
 		if i < renewals {
 			shorthand.Do(t, holder, name, shorthand.Renew(shorthand.IDA), 0)
@@ -50,9 +50,8 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// DeletionIsSeen checks that a holder learns of the loss when somebody has deleted its record: at once
-// if it watches the record, and otherwise at its next renewal. The function remove deletes the record of
-// the named lease.
+// DeletionIsSeen checks that a holder learns that its record was deleted. With a watch, the holder must learn
+// this at once, and otherwise at its next renewal. The function remove deletes the record of the named lease.
 func DeletionIsSeen(t *testing.T, s interface {
 	Store
 	lease.Watcher
@@ -72,8 +71,8 @@ func DeletionIsSeen(t *testing.T, s interface {
 	shorthand.Do(t, s.Authority(), name, shorthand.Renew(shorthand.IDA), lease.ErrIDMismatch)
 }
 
-// GraceWithAWatch checks that a break from another process leaves nearly the whole grace to a holder that
-// watches its record, even if the holder has not renewed the lease for a while.
+// GraceWithAWatch checks that a holder keeps nearly the whole grace period when another process breaks the
+// lease. The holder watches its record, and has not renewed the lease for a while.
 func GraceWithAWatch(t *testing.T, holder interface {
 	Store
 	lease.Watcher
@@ -83,7 +82,7 @@ func GraceWithAWatch(t *testing.T, holder interface {
 	if _, err := holder.Watch(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(8 * time.Second) // a real engine
+	time.Sleep(8 * time.Second) // in real time, because a server cannot run in a synctest bubble
 	const grace = 20 * time.Second
 	shorthand.Do(t, other, name, shorthand.Break(grace), 0)
 	snap, err := holder.Load(t.Context(), name)
@@ -91,7 +90,7 @@ func GraceWithAWatch(t *testing.T, holder interface {
 		t.Fatal(err)
 	}
 	left := snap.Record.Until.Sub(snap.Now) - snap.Uncertainty
-	if left < grace-4*time.Second || left > grace { // a mark is at most 2 s old
+	if left < grace-4*time.Second || left > grace { // the mark of a store is at most 2 s old
 		t.Errorf("%v of %v is left", left, grace)
 	}
 	t.Logf("%v of %v is left of the grace of a break 8 s after the last renewal", left.Round(time.Millisecond), grace)

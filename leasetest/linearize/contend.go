@@ -17,20 +17,20 @@ type Workload struct {
 	Clients  int           // the number of concurrent clients. Default: 4
 	Requests int           // the number of requests of each client. Default: 12
 	Term     time.Duration // the longest finite duration, at least 1 µs. Default: 1 s
-	Timeout  time.Duration // of a request. Default: a tenth of Term
+	Timeout  time.Duration // the timeout of a request. Default: a tenth of Term
 	Seed     uint64        // the seed of all random choices
 
 	// Delay is the longest time that ContendStore waits after each load and before each swap. Before each
-	// load and after each swap, it waits for up to a quarter of Delay. The delays of every fourth client
-	// are ten times shorter, so that it can write several times between the load and the swap of another
-	// client, which clients in one process without delays never do. Longer delays make the search slower.
-	// If Delay is negative, there are none. Default: a thirtieth of Term.
+	// load and after each swap, ContendStore waits for up to a quarter of Delay. For every fourth client, the
+	// delays are ten times shorter, so that this client can write several times between the load and the swap
+	// of another client. Longer delays make the search slower. A negative Delay means none. Default: a
+	// thirtieth of Term.
 	Delay time.Duration
 }
 
-// Run lets one client for each authority contend, as [Recorder.Contend] does, and checks the history with
-// [Recorder.Check], for at most a minute. It returns the number of requests and the error of Check. It
-// ignores [Workload].Clients.
+// Run lets one client for each authority contend, as [Recorder.Contend] does, and then calls [Recorder.Check]
+// with a limit of one minute. It returns the number of requests and the error of Check, and ignores
+// [Workload].Clients.
 func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Workload) (requests int, err error) {
 	r, err := NewRecorder(o)
 	if err != nil {
@@ -45,19 +45,18 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 	return r.Len(), r.Check(time.Minute, "")
 }
 
-// Contend runs several clients concurrently and records their requests as one history. It calls
-// authorityFor with the number of each client to get its authority, which may be the same for all.
+// Contend runs several clients at the same time, and records their requests as one history. It calls
+// authorityFor with the number of each client for its authority, which may be the same for all.
 //
-// A request contains a random ID, or the ID that was last granted to any client or to the same client.
-// Before each request, a client pauses for a random time: mostly up to a fortieth of the Term, sometimes
-// up to a quarter of it or, if the lease ends within half of the Term, until shortly before its end.
-// After a request whose outcome is unknown, the client pauses for [Workload.Timeout], because the search
-// takes long if there are many such requests at a time. If ctx ends, the clients end their pauses and
-// make no further requests.
+// A request contains a random ID, the ID that any client was last granted, or the ID that its own client was
+// last granted. Before each request, a client pauses for a random time: usually up to a fortieth of the Term,
+// sometimes up to a quarter. If the lease ends within half of the Term, some pauses last until shortly before
+// the end of the lease. After a request of unknown outcome, the client pauses for [Workload.Timeout], because
+// the search takes long if there are many such requests at a time. If ctx ends, the clients stop at once.
 //
-// The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest
-// bubble, a Seed always leads to the same history, unless the code under test makes random choices of its
-// own. If the history is not linearizable, the error of [Recorder.Check] contains the Seed.
+// The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest bubble,
+// the same Seed always leads to the same history, unless the code under test makes random choices. If the
+// history is not linearizable, the error of [Recorder.Check] contains the Seed.
 func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) lease.Authority, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -78,9 +77,8 @@ func (r *Recorder) Contend(ctx context.Context, authorityFor func(client int) le
 	all.Wait()
 }
 
-// ContendStore is like Contend, but for a store, from which [lease.NewAuthority] makes an authority for each
-// client. Loads and swaps are delayed by up to [Workload.Delay], so that the requests of the clients
-// overlap.
+// ContendStore is like Contend, but the clients use authorities that [lease.NewAuthority] makes from the
+// store. It delays loads and swaps by up to [Workload.Delay], so that the requests of the clients overlap.
 func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload) {
 	var c Workload
 	if w != nil {
@@ -99,19 +97,17 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 	}, &c)
 }
 
-// A delayed store simulates the network between one client and a store.
 type delayed struct {
 	lease.Store
 	longest time.Duration
 	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
 }
 
-// pause waits for a random time up to longest, or until ctx is done.
 func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
 	return pause(ctx, time.Duration(d.rng.Int64N(int64(longest)+1)))
 }
 
-// pause waits for a time, or until ctx is done.
+// pause waits for the time d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -148,14 +144,13 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
-// client makes the requests of one client. Each acquire and each change proposes a new ID. If the request is granted,
-// the client stores the ID in the variable newest. All clients share this variable, and use its ID in most of their
-// requests. In the others, a client uses the ID of its own last granted acquire or change, or of a later acquire of
-// unknown outcome. If there is no ID yet, it renews, changes and releases with random IDs. A request that was
-// certainly not carried out, because the authority is out of reach, says nothing, so the client makes another one.
+// client makes the requests of one client. Most requests use the ID in the variable newest, in which all
+// clients store each new ID that they are granted. The other requests use the ID of the client's own last
+// grant, or a later ID that may have been granted without an answer. A client without an ID uses random ones.
+// A request that was certainly not executed does not count, so the client makes another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
-	var left time.Duration // how long the lease stays locked, by the last answer
+	var left time.Duration // how long the lease stays locked according to the last answer
 	for made, tried := 0, 0; made < w.Requests && tried < 10*w.Requests; tried++ {
 		if pause(ctx, w.pause(rng, left)) != nil {
 			return
@@ -187,8 +182,8 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 	}
 }
 
-// pause returns the time from an answer to the next request of the same client. Some pauses end shortly
-// before the lock does, so that the lock can end while the next request is being decided.
+// pause returns how long a client waits between an answer and its next request. Some pauses end shortly
+// before the lock does, so that the lock can end while the next request is decided.
 func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	long, short := time.Duration(rng.Int64N(int64(w.Term/4))), time.Duration(rng.Int64N(int64(w.Term/40)))
 	switch rng.IntN(5) {
@@ -202,8 +197,8 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	return short
 }
 
-// draw chooses from these actions, most of which write the record of a lease that is held. Breaks are rare in
-// the list, because after a break the holder can only release the lease.
+// The method draw chooses from these actions. Most of them write the record of a lease that is held. Breaks
+// are rare, because after a break the holder can only release the lease.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,
 	lease.ActionRenew, lease.ActionRenew,
@@ -212,7 +207,7 @@ var actions = []lease.Action{
 	lease.ActionBreak, lease.ActionRead, lease.ActionWrite,
 }
 
-// draw returns a random request. While the lease is not locked, more than half of them are acquires.
+// draw returns a random request. While the lease is not locked, more than half of the requests are acquires.
 func (w *Workload) draw(rng *rand.Rand, mine lease.ID, locked bool) lease.Request {
 	id := lease.ID{}
 	for i := range id {

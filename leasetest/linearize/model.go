@@ -9,25 +9,25 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A state is a possible state of the authority. Its methods implement the transitions of a lease, without
-// lease.Step, which needs the exact time at which a lock ends. This can be unknown, so a state contains
-// the earliest and the latest time at which the lock can end.
+// A state is a possible state of the authority. The methods of state implement the transitions of a lease
+// without lease.Step, which needs to know exactly when a lock ends. A state contains only the earliest and
+// the latest possible end of the lock.
 type state struct {
 	id       lease.ID // the ID of the last lease; zero if there is none
 	owner    string
 	released bool
 	broken   bool
-	over     bool  // the record says that the lock has ended, and needs no clock for that
+	over     bool  // the record itself says that the lock has ended, so no clock is needed
 	lo, hi   int64 // the lock ends between lo and hi; both are never if the lease is infinite
 	duration int64
 	epoch    uint64
-	unsure   bool  // the epoch can be higher, because it has not been shown since the first acquire
+	unsure   bool  // the epoch may be higher, because no answer has shown it since the first acquire
 	at       int64 // the latest time of all answers so far
 	wrote    int64 // the time of the last write
 	last     bool  // all requests with a known outcome have been executed
 }
 
-// These constants are bits, one for each phase of a lease, because several can be possible at the same time.
+// Each phase of a lease is a bit, because several phases can be possible at the same time.
 const (
 	available = 1 << iota
 	leased
@@ -36,7 +36,7 @@ const (
 	broken
 )
 
-// phases returns the possible phases of the lease at the time at which the authority executed the request.
+// phases returns all possible phases of the lease at the time of the request.
 func (s *state) phases(out *output) (p int) {
 	if s.id.IsZero() || s.released {
 		return available
@@ -75,9 +75,9 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all states that the authority can have after it has executed the request in the state s.
-// If the answer is impossible in s, there are none. To keep the search short, a request of unknown outcome
-// is executed where it changes the state, or else at the end of the history.
+// step returns all states in which the request can leave the authority if it is executed in the state s.
+// There is no such state if the answer is impossible in s. A request of unknown outcome is executed only if
+// it changes the state, and otherwise at the end of the history, because that keeps the search short.
 func (r *Recorder) step(s state, in input, out *output) (next []state) {
 	switch {
 	case in.last:
@@ -108,7 +108,7 @@ func (r *Recorder) step(s state, in input, out *output) (next []state) {
 	return next
 }
 
-// execute executes a request in the given phase, and returns the new state and, for a refusal, the code.
+// execute executes a request in the given phase. It returns the new state or, for a refusal, its code.
 func (s state) execute(phase int, req lease.Request, out *output) (state, lease.Code) {
 	locked := phase&(leased|breaking) != 0
 	same := func(id lease.ID) bool { return id == s.id && !id.IsZero() }
@@ -121,7 +121,7 @@ func (s state) execute(phase int, req lease.Request, out *output) (state, lease.
 			return s, lease.ErrBreaking
 		}
 		n := state{id: req.Proposed, owner: req.Owner, duration: int64(req.Duration), epoch: s.epoch + 1, at: s.at, wrote: s.wrote}
-		n.unsure = s.unsure || s.id.IsZero() // the epoch of a name that is not known can rise
+		n.unsure = s.unsure || s.id.IsZero() // the epoch of an unknown name can rise at any time
 		return n.started(out), 0
 	case lease.ActionRenew:
 		switch {
@@ -190,9 +190,9 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started returns s with a duration that starts again, at an unknown time. If out.exact is true, it
-// starts between the previous write and the time in the answer, and otherwise between the earliest and
-// the latest time at which the authority can have executed the request.
+// started returns s after a duration has started again, at a time that is not known exactly. If out.exact is
+// true, it started between the previous write and the time in the answer. Otherwise it started when the
+// authority executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken, s.over = false, false, false
 	switch {
@@ -202,7 +202,7 @@ func (s state) started(out *output) state {
 		s.lo, s.hi = s.wrote+s.duration, out.to+s.duration
 	case out.to == never:
 		lo := max(out.from-out.epsilon, s.wrote) + s.duration
-		if renewed := s.hi == never && s.lo <= lo; !renewed { // otherwise the end is as uncertain already
+		if renewed := s.hi == never && s.lo <= lo; !renewed { // otherwise the end is already as uncertain
 			s.lo, s.hi = lo, never
 		}
 	default:
@@ -211,9 +211,8 @@ func (s state) started(out *output) state {
 	return s.written(out)
 }
 
-// afterBreak returns s after a break. If the break has a period, the lock ends when it has passed, but
-// not later than it would end without the break. A break without a period ends an infinite lock at once,
-// and does not change the end of a finite lock.
+// afterBreak returns s after a break. A break with a period can only make the lock end earlier. A break
+// without a period ends an infinite lock at once, and does not change the end of a finite lock.
 func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	period, given := p.Get()
 	s.over = s.over || phase&(leased|breaking) == 0 || given && period == 0 || !given && s.lo == never
@@ -247,8 +246,8 @@ func (s state) afterBreak(phase int, p lease.Period, out *output) state {
 	return s.written(out)
 }
 
-// allowsRecord reports whether out.record is possible in the state s. If so, and if the record contains
-// the exact end of the lock, it sets s.lo and s.hi to that end, unless Options.Observed is set.
+// allowsRecord reports whether the record in the answer is possible in the state s. If the record contains
+// the exact end of the lock, it also sets s.lo and s.hi to that end, unless Options.Observed is set.
 func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	rec := out.record
 	isLast := rec.ID == s.id && rec.Owner == s.owner && int64(rec.Duration) == s.duration
@@ -288,9 +287,8 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	return true
 }
 
-// allowsRemaining reports whether out.sure, the MinRemaining of the answer, is possible in the state s:
-// whether the lock can last for at least out.sure after the client sent the request. If the exact time of
-// sending is unknown, it uses the earliest possible time.
+// allowsRemaining reports whether the MinRemaining of the answer is possible in the state s: whether the lock
+// can last that long after the client sent the request. The earliest possible time of sending counts.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never || out.late:

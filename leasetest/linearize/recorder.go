@@ -18,18 +18,17 @@ import (
 
 // Options configure a [Recorder]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Set Observed if the authority measures times with more than one clock, which cannot be compared.
-	// The Recorder then takes all times from time.Now. Default: the authority has a clock of its own.
+	// Observed must be set if the authority uses several clocks that cannot be compared. The Recorder then
+	// takes all times from time.Now. Default: the authority has a single clock.
 	Observed bool
 
-	// Set Late if each client measures for itself how long a lease lasts, as a Store of package engine does,
-	// which counts from the time at which it first sees the record. The Recorder then accepts that leases end
-	// late, and does not check MinRemaining. It is used only with Observed. Default: every client sees the
-	// same end.
+	// Late must be set, together with Observed, if each client measures for itself how long a lease lasts.
+	// For example, a Store of package engine counts from the time at which it first sees the record. Leases
+	// may then end late, and MinRemaining is not checked. Default: every client sees the same end.
 	Late bool
 
-	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It is
-	// used only with Observed, and must not be negative. Default: 0.
+	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It matters
+	// only with Observed, and must not be negative. Default: 0.
 	Epsilon time.Duration
 }
 
@@ -40,7 +39,7 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	latest int64 // the latest time of the authority in all answers
-	order  int64 // the number of calls and returns so far; it orders them even at equal times
+	order  int64 // the number of calls and returns so far, which orders even those at the same time
 	ops    []porcupine.Operation
 	seeds  []uint64 // the seeds of all calls of Contend
 }
@@ -57,15 +56,15 @@ func NewRecorder(o *Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Authority returns an authority for the client with the given number, which must make one request at a
-// time. The authority passes requests on to a, and records them with their answers. It is a
-// [lease.Watcher] or a [lease.Lister] if a is. It does not record watches, lists, and requests that a
-// refuses in every state of the lease, such as those with an argument outside its limits.
+// Authority returns an authority for the client with the given number, which must make one request at a time.
+// It passes requests on to the authority a, and records them with their answers. It is a [lease.Watcher] or a
+// [lease.Lister] if a is. Watches and lists are not recorded, nor are requests that a refuses in every state
+// of the lease, such as those with an argument outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return wrap.Authority(recorded{r, client, a}, a)
 }
 
-// Len returns the number of requests that were recorded so far.
+// Len returns the number of recorded requests.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,10 +96,10 @@ type input struct {
 	name     string
 	req      lease.Request
 	order    int64
-	answers  *answers // of the name
-	last     bool     // no request, but the end of the history of the name
-	sent     int64    // the time of the recorder when the request was sent
-	earliest int64    // the latest time of the authority in an answer before the request was sent
+	answers  *answers // the answers about the name
+	last     bool     // marks the end of the history of the name, which is not a request
+	sent     int64    // when the request was sent, on the clock of the recorder
+	earliest int64    // the latest time of the authority in any answer that came before the request
 }
 
 // An output is the answer to a request, with the interval in which the authority executed it.
@@ -127,7 +126,7 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	ofRecord := code == lease.ErrConflict || code == lease.ErrCorrupt
 	argument := err != nil && code != 0 && !code.Refusal() && !ofRecord
 	if argument && !slices.Contains([]lease.Code{lease.ErrAction, lease.ErrID, lease.ErrProposed, lease.ErrOwner}, code) {
-		return // the authority has limits of its own, and the model does not know them
+		return // the model does not know the limits of the authority
 	}
 	if argument && (lease.Limits{}).Check(in.req) != nil {
 		return // the authority refuses the request in every state of the lease
@@ -150,10 +149,9 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests in the form that porcupine reads, followed by a request that ends the
-// history of each name. Porcupine assumes that the requests of one client do not overlap. The authority can
-// execute a request with an unknown outcome after later requests of its client, so these get another client
-// number.
+// history returns the recorded requests in the form that porcupine needs, with a final request that ends the
+// history of each name. Porcupine assumes that the requests of one client do not overlap. An authority can
+// execute a request of unknown outcome after later requests of its client, so it gets a new client number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +162,7 @@ func (r *Recorder) history() []porcupine.Operation {
 		clients = max(clients, op.ClientId+1)
 	}
 	as, names := map[int]int{}, map[string]*answers{}
-	ops = slices.DeleteFunc(ops, func(op porcupine.Operation) bool { // it changes nothing, and shows nothing
+	ops = slices.DeleteFunc(ops, func(op porcupine.Operation) bool { // a read of unknown outcome changes nothing and shows nothing
 		return op.Output.(output).unknown && op.Input.(input).req.Action == lease.ActionRead
 	})
 	for i := range ops {
@@ -194,15 +192,15 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// answers is what all answers about a name show.
+// The type answers contains what all answers about a name show.
 type answers struct {
 	hidden bool                // an answer does not contain the record
-	ids    map[lease.ID]bool   // that were shown, and those from which a change can have led to one of them
+	ids    map[lease.ID]bool   // the IDs that were shown, and the IDs from which a change may have led to one of them
 	at     map[uint64]lease.ID // the IDs that were shown, by epoch
 	most   uint64              // the highest epoch that was shown
 }
 
-// add adds the answer to a request. It must be called for the last request first.
+// add adds the answer to a request. The answer to the last request must be added first.
 func (a *answers) add(req lease.Request, out output) {
 	switch {
 	case out.unknown:
@@ -220,8 +218,8 @@ func (a *answers) add(req lease.Request, out output) {
 	}
 }
 
-// allow reports whether a request of unknown outcome that led to the state s can have been executed before the
-// last answer, as far as the IDs and the epochs in the answers show.
+// allow reports whether a request of unknown outcome that led to the state s may have been executed before
+// the last answer. It judges by the IDs and the epochs in the answers.
 func (a *answers) allow(s state, req lease.Request) bool {
 	if grants := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; a.hidden || !grants {
 		return true
@@ -250,13 +248,12 @@ func (r *Recorder) historyError(requests int, file string) error {
 	return errors.New(said)
 }
 
-// ErrTimeout means that the search of [Recorder.Check] did not end within the given time, so it is
-// unknown whether the history is linearizable.
+// ErrTimeout means that [Recorder.Check] took too long to find out whether the history is linearizable.
 var ErrTimeout = errors.New("linearize: the search took too long")
 
-// Check returns nil if the history is linearizable. Otherwise it returns an error, and writes an HTML
-// page with a drawing of the history to the named file, unless the name is empty. If the search takes
-// longer than the given time, Check returns [ErrTimeout]; 0 means that there is no limit.
+// Check returns nil if the history is linearizable. Otherwise it returns an error, and writes a drawing of
+// the history to the named HTML file, unless the name is empty. If the search takes longer than the given
+// time, Check returns [ErrTimeout]. A time of 0 means that there is no limit.
 func (r *Recorder) Check(within time.Duration, file string) error {
 	ops := r.history()
 	model := r.model()

@@ -15,20 +15,19 @@ import (
 
 // TestOptions configure [TestHistories]. A nil *TestOptions or a zero field means the default.
 type TestOptions struct {
-	Options  Options                  // of the Recorder of each history
-	Workload Workload                 // of each history, without Seed and Name. Default Term: 6 ms, or 100 ms under faults; Timeout: a minute, or twice the Term under faults
-	Runs     int                      // the number of histories, of which -short takes a twentieth. Default: 2,000, or 500 under faults
+	Options  Options                  // the options of the Recorder of each history
+	Workload Workload                 // the clients of each history, without Seed and Name. Default Term: 6 ms, or 100 ms under faults. Default Timeout: a minute, or twice the Term under faults
+	Runs     int                      // the number of histories; with -short, a twentieth of it. Default: 2,000, or 500 under faults
 	Name     func(seed uint64) string // the name of the lease in the history of a seed. Default: "history-" and the seed
 }
 
-// TestHistories makes many histories of clients that contend for a lease of the target, eight histories
-// at a time, and fails if one is not linearizable. For each endpoint of the target, open makes a store. If open is
-// nil, the endpoints are URLs, and open is [enginetest.Open]. Every second client uses the authority that the store recommends; the others load the record before
-// each request.
+// TestHistories makes many histories of clients that contend for a lease of the target, eight histories at a
+// time. It fails if a history is not linearizable. For each endpoint of the target, open makes a store. If
+// open is nil, the endpoints are URLs for [enginetest.Open]. Every second client uses the authority that the
+// store recommends, and the others load the record before each request.
 //
-// Under faults, set a Term that is a few times longer than a request takes, and not much longer than a
-// fault. The message of a failure contains the seed of the history, but the effects of the faults cannot
-// be repeated.
+// If faults are injected, set a Term that is a few times longer than a request takes, and not much longer
+// than a fault. A failure contains the seed of the history, which does not repeat the faults.
 func TestHistories(t *testing.T, target enginetest.Target, open func(t testing.TB, endpoint string) enginetest.Store, o *TestOptions) {
 	t.Helper()
 	var v TestOptions
@@ -81,7 +80,7 @@ func TestHistories(t *testing.T, target enginetest.Target, open func(t testing.T
 	for going := true; going; {
 		var wait <-chan time.Time
 		if target.Harm != nil {
-			wait = time.After(time.Duration(r.IntN(300)) * time.Millisecond) // a real engine
+			wait = time.After(time.Duration(r.IntN(300)) * time.Millisecond) // in real time, because a server cannot run in a synctest bubble
 		}
 		select {
 		case <-over:
