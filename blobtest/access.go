@@ -8,7 +8,7 @@ import (
 
 // access holds the permissions of a client.
 type access struct {
-	all         bool          // the client is the owner of the account
+	all         bool          // the client has the key of the account
 	permissions string        // the letters of a shared access signature
 	version     lease.Version // the version of the signature
 }
@@ -21,7 +21,7 @@ func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether the client may overwrite a blob. The permission c only allows creating one.
+// mayReplace reports whether the client may overwrite a blob. The permission c only allows it to create one.
 func (a access) mayReplace() bool { return a.any("w") }
 
 // These failures answer requests that are not authorized.
@@ -38,8 +38,8 @@ var (
 	errAccountScope     = &failure{status: 403, code: "AuthorizationFailure", text: "This request is not authorized to perform this operation."}
 )
 
-// admit authorizes the request, or returns a *failure that states the reason. A shared access signature
-// is accepted if it grants at least one of the permissions in op.permissions.
+// admit authorizes the request. If the request is not authorized, it returns a *failure with the reason. A
+// shared access signature is accepted if it grants at least one of the permissions in op.permissions.
 func (c *call) admit(op *operation) error {
 	if c.o.AllowAnyone {
 		c.access = access{all: true}
@@ -54,7 +54,6 @@ func (c *call) admit(op *operation) error {
 	return errNoAuthentication
 }
 
-// unauthenticated returns a copy of errAuthentication with detail in the element AuthenticationErrorDetail.
 func unauthenticated(detail string) *failure {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// getServiceProperties serves Get Blob Service Properties: the CORS rules and the default version of the
-// server, and otherwise the settings of a new account.
+// getServiceProperties serves Get Blob Service Properties. It returns the CORS rules and the default version
+// of the server, and for everything else the settings of a new account.
 func getServiceProperties(c *call) (*reply, error) {
 	b := startXML()
 	b.WriteString("<StorageServiceProperties>")
@@ -44,7 +44,7 @@ func (u *CORSRule) writeXML(b *bytes.Buffer) {
 	b.WriteString("</CorsRule>")
 }
 
-// getAccountInformation serves a request that may name any container or blob, even one that does not exist.
+// getAccountInformation serves a request whose URL may even name a container or blob that does not exist.
 func getAccountInformation(*call) (*reply, error) {
 	rep := newReply(http.StatusOK)
 	rep.header.Set("x-ms-sku-name", "Standard_LRS")

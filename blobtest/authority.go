@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// limits are those of the service, according to its documentation:
+// limits contains the limits of the service, according to its documentation:
 //
 //	A non-infinite lease can be between 15 and 60 seconds.
 //	[A break period is] between 0 and 60 seconds.
@@ -16,10 +16,9 @@ var limits = lease.Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.
 
 const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 
-// newAuthority returns an in-memory authority that enforces the limits of the Blob service. It reads the
-// clock once for each request, and therefore decides, commits and answers it with the same time.
+// newAuthority returns an authority in memory that enforces the limits of the Blob service. It reads the
+// clock once for each request, so the decision and the answer have the same time.
 func newAuthority(clock *leasefault.Clock) lease.Authority {
-	// Like the service, the authority never loses a lease ID during a test, because it keeps records
-	// for a century.
+	// The service keeps lease IDs forever, so the authority keeps records longer than any test runs.
 	return memory.New(&memory.Options{Clock: clock, Limits: limits, Retention: century}).Authority()
 }

@@ -16,7 +16,7 @@ const (
 	maxCommitted   = 50_000
 )
 
-// putBlock serves Put Block. It stores a block for a later Put Block List. A blob that has only
+// putBlock serves Put Block, which stores a block for a later Put Block List. A blob that has only
 // uncommitted blocks can already be leased.
 func putBlock(c *call) (*reply, error) {
 	if v := c.header("x-ms-copy-source"); v != "" { // Put Block From URL
@@ -54,7 +54,7 @@ func putBlock(c *call) (*reply, error) {
 			grows += placeSize
 		}
 		return plan{grows, func(time.Time) (*entry, *reply) {
-			e.blocks = append(e.blocks, added) // readers of the old entry do not see the new block
+			e.blocks = append(e.blocks, added) // does not change the old entry for those who read it
 			rep := newReply(http.StatusCreated)
 			rep.header.Set("x-ms-request-server-encrypted", "false")
 			if c.header("Content-MD5") != "" {
@@ -65,7 +65,7 @@ func putBlock(c *call) (*reply, error) {
 	}})
 }
 
-// decodedLength returns the number of bytes that a block ID encodes, or 0 if the ID is not base64.
+// decodedLength returns the number of bytes that a block ID encodes, or 0 if the ID is not valid base64.
 func decodedLength(id string) int {
 	raw, err := base64.StdEncoding.DecodeString(id)
 	if err != nil {
@@ -80,7 +80,7 @@ func putBlockList(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.props.contentType = c.header("x-ms-blob-content-type") // the Content-Type of the request describes its XML
+	v.props.contentType = c.header("x-ms-blob-content-type") // the header Content-Type describes the XML of the request
 	if v.props.contentType == "" {
 		v.props.contentType = "application/octet-stream"
 	}
@@ -122,10 +122,10 @@ func putBlockList(c *call) (*reply, error) {
 	})
 }
 
-// A wanted block is an item of a block list: an XML element (Committed, Uncommitted or Latest) and an ID.
+// A wanted block is an item of a block list: a block ID, and Committed, Uncommitted or Latest.
 type wanted struct{ from, id string }
 
-// parseBlockList parses a block list token by token, because it can have millions of elements. It stops
+// parseBlockList parses a block list token by token, because the list can have millions of elements. It stops
 // at the first error, or when the list is too long.
 func parseBlockList(body []byte) (list []wanted, err error) {
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
@@ -167,7 +167,7 @@ func parseBlockList(body []byte) (list []wanted, err error) {
 	}
 }
 
-// getBlockList serves Get Block List, also for a blob that has only uncommitted blocks.
+// getBlockList serves Get Block List. It also serves a blob that has only uncommitted blocks.
 func getBlockList(c *call) (*reply, error) {
 	which := strings.ToLower(c.query.Get("blocklisttype"))
 	if which == "" {
@@ -197,7 +197,7 @@ func getBlockList(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// latestBlocks returns the uncommitted blocks, of those with the same ID only the last.
+// latestBlocks returns the uncommitted blocks. Of several blocks with the same ID, only the last counts.
 func (e *entry) latestBlocks() (list []block) {
 	at := map[string]int{}
 	for _, b := range e.blocks {
@@ -222,7 +222,7 @@ func writeBlocks(b *bytes.Buffer, name string, blocks []block) {
 	b.WriteString("</" + name + ">")
 }
 
-// startXML returns a buffer with the byte order mark and the XML declaration of the service's documents.
+// startXML returns a buffer with the byte order mark and the XML declaration of documents of the service.
 func startXML() *bytes.Buffer {
 	return bytes.NewBufferString("\ufeff" + `<?xml version="1.0" encoding="utf-8"?>`)
 }

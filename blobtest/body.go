@@ -26,7 +26,7 @@ func (c *call) readBody() ([]byte, error) {
 	}
 	// A context cannot interrupt a read of the body, so readBody sets a read deadline on the connection.
 	deadline, _ := c.ctx.Deadline()
-	_ = c.conn.SetReadDeadline(deadline) // in a test the connection might not support deadlines
+	_ = c.conn.SetReadDeadline(deadline) // in a test, the connection might not support deadlines
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, c.r.Body, n); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil {
@@ -34,7 +34,7 @@ func (c *call) readBody() ([]byte, error) {
 		}
 		return nil, errBody
 	}
-	data := bytes.Clone(b.Bytes()) // the buffer has allocated more memory than it needs
+	data := bytes.Clone(b.Bytes()) // a copy, because the buffer has allocated more memory than it needs
 	if err := c.checkMD5(data); err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ type call struct {
 	ctx      context.Context
 	r        *http.Request
 	conn     *http.ResponseController // for the connection of the request; nil if no client sent the call
-	query    url.Values               // by names in lower case, because the service ignores case; only the first value of a name is used
-	badQuery bool                     // a part of the raw query could not be parsed and is missing in query
+	query    url.Values               // the names are in lower case, because the service ignores case; for each name, only the first value counts
+	badQuery bool                     // a part of the raw query could not be parsed, so it is missing in query
 	version  lease.Version
 
 	account   *account
@@ -34,7 +34,7 @@ type call struct {
 	id     lease.ID  // the header x-ms-lease-id; zero if there is none
 	access access
 
-	reserved int64 // bytes of the quota that the Handler releases when the operation has ended
+	reserved int64 // the bytes of the quota that are released when the operation has ended
 }
 
 func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
@@ -56,9 +56,9 @@ func (h *Handler) newCall(ctx context.Context, r *http.Request) *call {
 	return c
 }
 
-// reserve makes sure that at least n bytes of the quota are reserved for the request. When the operation
-// has ended, the Handler frees the bytes in c.reserved, so an operation that stores n bytes must subtract
-// n from it.
+// reserve makes sure that at least n bytes of the quota are reserved for the request. When the operation has
+// ended, the Handler frees the bytes in c.reserved, so an operation that stores n bytes must subtract n from
+// c.reserved.
 func (c *call) reserve(n int64) error {
 	more := max(0, n-c.reserved)
 	if err := c.quota.reserve(more); err != nil {
@@ -127,7 +127,7 @@ func (c *call) locate() error {
 	return c.locateSnapshot()
 }
 
-// These containers have a special meaning. A blob whose address names no container is in $root.
+// These containers have a special meaning. For example, a blob whose address names no container is in $root.
 const (
 	rootContainer = "$root"
 	webContainer  = "$web"
@@ -149,9 +149,9 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// checkContainerName returns an error if the name of a container is not valid: it must have "3 through 63
-// characters", which are lower-case letters, digits, or dashes between two of them. If both the length
-// and a character are invalid, the error reports the length.
+// checkContainerName returns an error if the name of a container is not valid. A name must have "3 through 63
+// characters", which are lower-case letters, digits, and single dashes between them. If the length is wrong,
+// the error reports the length, even if a character is invalid as well.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
@@ -173,8 +173,8 @@ func checkContainerName(s string) error {
 	return nil
 }
 
-// chooseVersion sets c.version to the service version in the header x-ms-version, the query parameter
-// api-version or the query parameter sv, in this order, or else to [Options.DefaultVersion].
+// chooseVersion sets c.version to the service version in the header x-ms-version. Without that header, it
+// uses the query parameter api-version, then the query parameter sv, and then [Options.DefaultVersion].
 func (c *call) chooseVersion() error {
 	c.version = c.o.DefaultVersion
 	if s := c.header(headerVersion); s != "" {
@@ -208,8 +208,8 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets the deadline of the request to the shorter of [Options.Timeout] and the query parameter
-// timeout, which is "expressed in seconds".
+// limitTime sets the deadline of the request to the query parameter timeout, which is "expressed in seconds",
+// but not later than [Options.Timeout] allows.
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {
@@ -228,7 +228,6 @@ func (c *call) limitTime() (context.CancelFunc, error) {
 
 func (c *call) leaseName() string { return LeaseName(c.account.name, c.container, c.blob) }
 
-// describe sets the headers ETag and Last-Modified in an answer.
 func (c *call) describe(rep *reply, etag string, modified time.Time) {
 	setHeader(rep.header, "ETag", c.quoteETag(etag))
 	rep.header.Set("Last-Modified", modified.UTC().Format(http.TimeFormat))

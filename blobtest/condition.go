@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// conditions holds the conditional headers of a request. A copy has two: of the destination and the source.
+// conditions holds the conditional headers of a request. A copy has some for its destination and its source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
-	all                            bool // all headers are evaluated; otherwise an entity tag takes precedence over a time
+	all                            bool // evaluate all headers; otherwise the header with an entity tag takes precedence over the header with a time
 }
 
-// readConditions parses the conditional headers of a read, whose names begin with prefix. There can be
-// several: "Beginning with version 2013-08-15, the Get Blob and Get Blob Properties operations support
-// multiple conditional headers."
+// readConditions parses the conditional headers of a read, whose names begin with prefix. A read can have
+// several of them: "Beginning with version 2013-08-15, the Get Blob and Get Blob Properties operations
+// support multiple conditional headers."
 func (c *call) readConditions(prefix string) (conditions, error) {
 	q, err := c.parseConditions(prefix)
 	if q.all = c.version >= versionStrictLease; err == nil && !q.all && !q.isSupported() {
@@ -34,7 +34,7 @@ func (c *call) writeConditions() (conditions, error) {
 	return q, err
 }
 
-// containerConditions parses the conditional headers of a container operation, which ignores entity tags.
+// containerConditions parses the conditional headers of a container operation. Entity tags are ignored.
 func (c *call) containerConditions() (conditions, error) {
 	q, err := c.parseConditions("")
 	q.match, q.noneMatch = nil, nil
@@ -66,7 +66,7 @@ func (c *call) parseTime(header string) (time.Time, error) {
 func parseETags(values []string) (tags []string) {
 	for _, v := range values {
 		for _, tag := range strings.Split(v, ",") {
-			if tag = strings.TrimSpace(tag); tag != "" { // the tag "" in quotes is valid, but no blob has it
+			if tag = strings.TrimSpace(tag); tag != "" { // an empty entity tag in quotes is valid, but no blob has it
 				tags = append(tags, strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 			}
 		}
@@ -74,10 +74,10 @@ func parseETags(values []string) (tags []string) {
 	return tags
 }
 
-// isSupported reports whether the service supports the combination of conditional headers in the request:
-// one header, If-Match with If-Unmodified-Since, or If-None-Match with If-Modified-Since, each with only
-// one entity tag. "With the exception of the two combinations of conditional headers listed above, a
-// request may specify only a single conditional header."
+// isSupported reports whether the service supports the conditional headers: a single one, If-Match with
+// If-Unmodified-Since, or If-None-Match with If-Modified-Since, each with one entity tag. "With the exception
+// of the two combinations of conditional headers listed above, a request may specify only a single
+// conditional header."
 func (q *conditions) isSupported() bool {
 	if len(q.match) > 1 || len(q.noneMatch) > 1 {
 		return false
@@ -97,7 +97,6 @@ func includes(tags []string, etag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, etag)
 }
 
-// matchHolds reports whether the conditions If-Match and If-Unmodified-Since hold.
 func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	if q.match != nil && !includes(q.match, etag) {
 		return false
@@ -108,9 +107,9 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request
-// has both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since &&
-// (If-None-Match || If-Modified-Since)". If q.all is false, If-Modified-Since is ignored.
+// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request has
+// both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since && (If-None-Match ||
+// If-Modified-Since)". If q.all is false, If-None-Match takes precedence, and If-Modified-Since is ignored.
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {
@@ -122,7 +121,7 @@ func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// wholeSeconds truncates t to whole seconds, as in the header Last-Modified.
+// wholeSeconds truncates t to whole seconds, like the header Last-Modified.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // checkRead evaluates the conditional headers of a read of an existing blob.
@@ -166,8 +165,8 @@ func (q conditions) checkWrite(etag string, modified time.Time) error {
 	return nil
 }
 
-// checkCreation evaluates the conditional headers of a request that writes a whole blob. The argument
-// etag is empty if the blob does not exist.
+// checkCreation evaluates the conditional headers of a request that writes a whole blob. Without a blob, etag
+// is empty.
 func (q *conditions) checkCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:

@@ -27,7 +27,7 @@ func createContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// create adds a new container to the account. Its Last-Modified is the time of the authority.
+// create adds a new container to the account, whose Last-Modified is the time of the authority.
 func (c *call) create(attrs *attributes) error {
 	leave, err := c.enter()
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *call) create(attrs *attributes) error {
 }
 
 // publicAccess parses the header x-ms-blob-public-access, whose value is "container", "blob" or "". The
-// server stores and returns it, but never allows public access to a container.
+// server stores and returns this value, but never allows public access.
 func (c *call) publicAccess() (string, error) {
 	s := strings.ToLower(c.header(headerPublic))
 	if s != "" && s != "container" && s != "blob" {
@@ -79,8 +79,8 @@ func getContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// setContainerMetadata serves Set Container Metadata. A lease protects the container only from deletion, so
-// the request need not contain a lease ID. If it contains one, that ID must match.
+// setContainerMetadata serves Set Container Metadata. The request need not contain a lease ID, because a
+// lease protects a container only from deletion. However, a lease ID in the request must match.
 func setContainerMetadata(c *call) (*reply, error) {
 	m, err := c.parseMetadata()
 	if err != nil {
@@ -115,8 +115,8 @@ func deleteContainer(c *call) (*reply, error) {
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer locks the container, evaluates the conditional headers and checks the lease of the
-// container. If the error is nil, the caller must call leave to unlock the container.
+// enterContainer locks the container, evaluates the conditional headers, and checks the lease of the
+// container. Unless it returns an error, the caller must call leave to unlock the container.
 func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result,
 	}
 	refusal := cond.checkWrite(f.etag, f.modified)
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
-		refusal = nil // reads of a container have no conditions
+		refusal = nil // the service ignores conditions in reads of a container
 	}
 	if refusal != nil {
 		if err = c.wouldRefuse(use); err == nil {
@@ -153,7 +153,7 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns its size in bytes, or 0 if it does not exist.
+// removeContainer removes a container and returns its size in bytes. Without such a container, it returns 0.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,5 +171,5 @@ func (a *account) setAttributes(b *container, attrs *attributes) {
 	b.attrs = attrs
 }
 
-// modifiedText returns t in the format of lists and headers.
+// modifiedText returns t in the format that lists and headers use.
 func modifiedText(t time.Time) string { return t.UTC().Format(http.TimeFormat) }

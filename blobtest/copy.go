@@ -32,12 +32,11 @@ func (k *copyInfo) setHeaders(h http.Header) {
 }
 
 // copyBlob serves Copy Blob and, with the header x-ms-requires-sync, Copy Blob From URL. The source must be
-// in the same account. This server writes the destination before it answers the request. The real service
-// can go on copying after it has answered a Copy Blob, so it requires that a lease on the destination is
-// infinite, and so does this server.
+// in the same account. This server answers when the copy is complete. The real service may continue after its
+// answer, so it requires that a lease on the destination is infinite. This server requires the same.
 //
-// Before version 2012-02-12, that lease can also be finite, the properties of the destination do not
-// describe the copy, and "a successful operation returns status code 201 (Created)".
+// Before version 2012-02-12, that lease may also be finite, the properties of the destination do not describe
+// the copy, and "a successful operation returns status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -74,8 +73,8 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy in a call of its own. The owner of the account may read any
-// source. Other clients must sign its address. A signature in the address is always verified.
+// readSource reads the source of a copy with a new call. A client with the key of the account may read any
+// source. Other clients must sign the address of the source. Such a signature is always verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))
@@ -130,7 +129,7 @@ func (c *call) readSource() (r reading, err error) {
 	return r, nil
 }
 
-// abortCopy always fails, because a copy is complete when its request is answered.
+// abortCopy always fails, because a copy is already complete when its request is answered.
 func abortCopy(c *call) (*reply, error) {
 	if c.query.Get("copyid") == "" {
 		return nil, errMissingQuery.with("QueryParameterName", "copyid")

@@ -14,7 +14,7 @@ type CORSRule struct {
 	Methods        []string      // such as "PUT"
 	AllowedHeaders []string      // of requests; a name can end in *, such as "x-ms-meta-*"
 	ExposedHeaders []string      // of responses
-	MaxAge         time.Duration // how long a browser is allowed to cache a preflight; truncated to whole seconds
+	MaxAge         time.Duration // how long a browser may cache the answer to a preflight request, truncated to whole seconds
 }
 
 func (u *CORSRule) matches(origin, method string) bool {

@@ -1,6 +1,6 @@
-// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK
-// clients of any language connect to it over HTTP. To let a lease expire, a test moves the clock of the
-// server forward instead of waiting.
+// Package blobtest is a test double of the Azure Blob service, for programs that use blob leases. SDK clients
+// of any language connect to it over HTTP. A test need not wait until a lease expires, because it can move
+// the clock of the server forward.
 //
 //	srv, err := blobtest.NewServer(nil, nil)
 //	defer srv.Close()
@@ -11,39 +11,39 @@
 //
 // [Handler.RoundTrip] answers requests without a network, so it works in a bubble of testing/synctest.
 //
-// Programs in other languages start the command github.com/fencedlease/lease/blobtest/cmd/blobtest. The
+// Programs in other languages can start the command github.com/fencedlease/lease/blobtest/cmd/blobtest. The
 // README has examples for several languages.
 //
 // # Leases
 //
-// A [lease.Authority] grants the leases: one in memory that NewServer creates, or one of your own, which you
-// can wrap to inject faults. It alone decides whether a lease is granted, and whether a read or a write is
-// admitted. The server translates its results into the status codes and error codes of the service.
+// A [lease.Authority] decides about the leases: whether a lease is granted, and whether a lease admits a read
+// or a write. NewServer creates an authority in memory, but you can also pass your own, for example to inject
+// faults. The server translates the decisions into the status codes and error codes of the service.
 //
-// When a client writes to a blob, the server checks the lease and changes the content in one step. But a
-// program that calls the authority directly can change the lease at any time. Each request has a single
-// time, which the header Date of the answer shows. With an authority that the server created itself, it is
-// the time of its decision.
+// When a client writes to a blob, the server checks the lease and changes the content in one step. However, a
+// program that calls the authority directly can change the lease at any time. Each request has a single time,
+// which the header Date of the answer shows. If the server created the authority, it is the time of the
+// decision.
 //
 // # What is served
 //
-// All operations of Lease Blob and Lease Container, and those that users of leases need:
+// The server serves all operations of Lease Blob and Lease Container, and those that users of leases need:
 //
 //   - for the account: List Containers, Get Blob Service Properties, Get Account Information
 //   - for containers: create, list, delete, properties and metadata, also for $root, $web and $logs
 //   - for blobs: Put Blob, Put Block, Put Block List, Get Block List, Get Blob with ranges, Get Blob
 //     Properties, metadata, properties, Copy Blob within the account, Snapshot Blob and Delete Blob
 //
-// The server evaluates conditional headers, and verifies the signatures of Shared Key, Shared Key Lite and
+// The server evaluates conditional headers. It verifies the signatures of Shared Key and Shared Key Lite, and
 // the shared access signatures of accounts and services. It stores and returns the access tier of a blob and
-// the public access of a container, which have no other effect.
+// the public access of a container, but they have no other effect.
 //
-// It refuses other requests with the error code that the service itself uses for unsupported features:
-// append and page blobs, tags, access policies, batches, and changes to the properties of the account.
+// The server refuses append and page blobs, tags, access policies, batches, and changes to the properties of
+// the account. For these requests, it uses the error code that the service has for unsupported features.
 //
 // The first segment of the path of a URL names the account, as in the storage emulator. The account can also
-// be the first label of the host, as in the service, if ".blob." follows it. http://127.0.0.1:10000/name/box
-// and http://name.blob.localhost:10000/box are the same container.
+// be the first label of a host name that continues with ".blob.", as in the service. For example,
+// http://127.0.0.1:10000/name/box and http://name.blob.localhost:10000/box are the same container.
 //
 // # Differences from the service
 //

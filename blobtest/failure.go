@@ -10,13 +10,13 @@ import (
 )
 
 // A failure is the answer to a request that fails, with the status, the error code and the message of the
-// service. The message is both the reason phrase of the response and the message in the body. Failures
-// are shared and never changed; the methods "with" and "withHeader" return changed copies.
+// service. The message is the reason phrase of the response, and is repeated in the body. Failures are shared
+// and never changed, so the methods "with" and "withHeader" return modified copies.
 type failure struct {
 	status  int
 	code    string // header x-ms-error-code
 	text    string
-	details []detail    // elements that follow the message, such as HeaderName
+	details []detail    // elements after the message, such as HeaderName
 	header  [][2]string // additional headers, by name and value
 }
 
@@ -24,21 +24,21 @@ type detail struct{ name, value string }
 
 func (f *failure) Error() string { return f.text }
 
-// with returns a copy of f with one more element in the body.
+// with returns a copy of f with an additional element in the body.
 func (f *failure) with(name, value string) *failure {
 	g := *f
 	g.details = append(f.details[:len(f.details):len(f.details)], detail{name, value})
 	return &g
 }
 
-// withHeader returns a copy of f with one more header.
+// withHeader returns a copy of f with an additional header.
 func (f *failure) withHeader(name, value string) *failure {
 	g := *f
 	g.header = append(f.header[:len(f.header):len(f.header)], [2]string{name, value})
 	return &g
 }
 
-// These failures do not depend on a lease. Those that do are in outcome.go.
+// These failures do not depend on a lease. The file outcome.go contains those that do.
 var (
 	errInvalidHeader   = &failure{status: 400, code: "InvalidHeaderValue", text: "The value for one of the HTTP headers is not in the correct format."}
 	errMissingHeader   = &failure{status: 400, code: "MissingRequiredHeader", text: "An HTTP header that's mandatory for this request is not specified."}
@@ -102,8 +102,8 @@ func badQuery(f *failure, name, value, reason string) *failure {
 	return f.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", reason)
 }
 
-// failureOf returns the failure that answers err: err itself if it is a *failure, a timeout if a deadline
-// has expired, and otherwise an internal error, because the outcome of the request is unknown.
+// failureOf returns err itself if it is a *failure, and a timeout if a deadline has expired. Any other error
+// becomes an internal error, because the outcome of the request is unknown.
 func failureOf(err error) *failure {
 	var f *failure
 	switch {
@@ -137,8 +137,8 @@ func element(b *bytes.Buffer, name, value string) {
 	b.WriteString("</" + name + ">")
 }
 
-// writeText writes a text and escapes the characters that XML reserves, but not line breaks, as the
-// service does in error messages. A character that XML does not allow becomes U+FFFD.
+// writeText writes a text, and escapes the characters that XML reserves. It keeps line breaks, as the service
+// does in error messages. A character that XML does not allow becomes U+FFFD.
 func writeText(b *bytes.Buffer, value string) {
 	for i, line := range bytes.Split([]byte(value), []byte("\n")) {
 		if i > 0 {

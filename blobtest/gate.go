@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// gates holds a lock, called a gate, for each resource in use. A request enters the gate, checks the
-// lease, reads or changes the resource, and leaves the gate. So no other request can change the lease
-// between the check and the use. It may wait for the authority while it holds the gate. A gate is a
-// channel and not a mutex, because a request must stop waiting when its context ends. A gate takes memory
-// only while it is held or waited for.
+// gates holds a lock, called a gate, for each resource in use. A request holds the gate of its resource while
+// it checks the lease and then reads or changes the resource, so no other request can change the lease in
+// between. The request may wait for the authority meanwhile. A gate is a channel and not a mutex, because a
+// request must stop waiting when its context ends. A gate takes memory only while a request uses it.
 type gates struct {
 	mu sync.Mutex
 	m  map[string]*gate
@@ -17,11 +16,11 @@ type gates struct {
 
 type gate struct {
 	slot  chan struct{} // holds a value while a request holds the gate
-	users int           // requests that hold the gate or wait for it
+	users int           // the number of requests that hold the gate or wait for it
 }
 
-// enter waits until no other request holds the gate of the named resource, and then takes it. If the
-// error is nil, the caller must call the returned function once, to release the gate.
+// enter waits until no other request holds the gate of the named resource, and then takes the gate. Unless
+// enter returns an error, the caller must call leave once to release the gate.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

@@ -18,12 +18,12 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A Handler is an [http.Handler] that serves the Blob protocol, for an HTTP server of your own. It stores
-// the blobs, and its authority stores the leases. Any number of goroutines may call its methods. Create
-// it with [NewHandler], because the methods of a zero Handler panic.
+// A Handler is an [http.Handler] that serves the Blob protocol, for an HTTP server of your own. It stores the
+// blobs, and its authority stores the leases. The methods of a Handler are safe for concurrent use. Create a
+// Handler with [NewHandler], because the methods of a zero Handler panic.
 type Handler struct {
 	auth      lease.Authority
-	ownLeases bool // the Handler made the authority, which runs on the Handler's clock
+	ownLeases bool // the Handler created the authority, which runs on the Handler's clock
 	o         Options
 	outcomes  []outcome
 	accounts  map[string]*account
@@ -32,10 +32,9 @@ type Handler struct {
 	etags     atomic.Uint64
 }
 
-// NewHandler returns a Handler whose leases the authority auth grants. If auth is nil, the Handler makes
-// an authority in memory with the limits of the service and Options.Clock. NewHandler returns a
-// [*lease.FieldError] if an option is not valid, and also an error if one of Options.Containers cannot be
-// created.
+// NewHandler returns a Handler whose leases are granted by the authority auth. If auth is nil, the Handler
+// creates an authority in memory with the limits of the service and Options.Clock. An invalid option is a
+// [*lease.FieldError]. It is also an error if one of Options.Containers cannot be created.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -50,7 +49,7 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 		h.outcomes = append(publishedOutcomes[:len(publishedOutcomes):len(publishedOutcomes)], outcomes...)
 	}
 	for name, key := range opts.Accounts {
-		k, _ := base64.StdEncoding.DecodeString(key) // withDefaults has checked it
+		k, _ := base64.StdEncoding.DecodeString(key) // withDefaults has already checked the key
 		h.accounts[name] = &account{name: name, key: k, containers: map[string]*container{}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opts.Timeout)
@@ -61,9 +60,8 @@ func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Authority returns the authority that grants the Handler's leases. With this authority, a test can
-// inspect a lease, or change it without a client. [LeaseName] returns the name of the lease of a
-// resource.
+// Authority returns the authority that grants the Handler's leases. A test can use it to inspect or change a
+// lease without a client. [LeaseName] returns the name of the lease of a resource.
 func (h *Handler) Authority() lease.Authority {
 	h.mustBeMade()
 	return h.auth
@@ -75,7 +73,6 @@ func (h *Handler) Clock() *leasefault.Clock {
 	return h.o.Clock
 }
 
-// mustBeMade panics if h was not created by NewHandler or NewServer.
 func (h *Handler) mustBeMade() {
 	if h == nil || h.auth == nil {
 		panic("blobtest: use of a zero Handler or Server: NewHandler and NewServer make them")
@@ -116,7 +113,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. From status 500 on it has the error, which the client does not get.
+// log writes the log line of a request. From status 500 on, it contains the error, which the client never
+// gets.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -138,7 +136,7 @@ func (c *call) log(status int, code string, err error) {
 	c.o.Logger.LogAttrs(c.ctx, slog.LevelInfo, "request", attrs...)
 }
 
-// blameAttrs returns log attributes for the header or the query parameter that err names.
+// blameAttrs returns log attributes for the header or the query parameter that the error err names.
 func blameAttrs(err error) (attrs []slog.Attr) {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -155,7 +153,7 @@ func blameAttrs(err error) (attrs []slog.Attr) {
 	return attrs
 }
 
-// serve parses the request, authorizes it and carries it out.
+// serve parses the request, authorizes it, and executes it.
 func (c *call) serve() (*reply, error) {
 	if err := c.chooseVersion(); err != nil {
 		return nil, err
@@ -187,7 +185,6 @@ func (c *call) serve() (*reply, error) {
 	return op.run(c)
 }
 
-// answer writes the answer to a request that succeeds.
 func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	header := w.Header()
 	for name, values := range rep.header {
@@ -209,7 +206,7 @@ func (h *Handler) answer(w http.ResponseWriter, c *call, rep *reply) {
 	}
 }
 
-// fail writes the answer to a request that fails. For HEAD or the status 304 it has only headers.
+// fail writes the answer to a request that fails. The answer to HEAD, or with the status 304, has no body.
 func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	header := w.Header()
 	setHeader(header, headerVersion, c.version.String())
@@ -231,8 +228,8 @@ func (h *Handler) fail(w http.ResponseWriter, c *call, f *failure, id string) {
 	_, _ = w.Write(body) // fails if the client is gone
 }
 
-// validRequestID reports whether s, which the answer then repeats, is a valid request ID of a client: "no
-// more than 1,024 visible ASCII characters".
+// validRequestID reports whether s is a valid request ID of a client, which the answer then repeats: "no more
+// than 1,024 visible ASCII characters".
 func validRequestID(s string) bool {
 	if s == "" || len(s) > 1024 {
 		return false
@@ -242,7 +239,6 @@ func validRequestID(s string) bool {
 
 func (c *call) enter() (leave func(), err error) { return c.gates.enter(c.ctx, c.leaseName()) }
 
-// askAuthority sends a request about the lease of the resource to the authority.
 func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	res, err := c.auth.Do(c.ctx, c.leaseName(), req)
 	if c.ownLeases && !res.Now.IsZero() {
@@ -251,9 +247,8 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 	return res, err
 }
 
-// requestTime returns the time of the request. If the Handler created the authority, this is the last
-// time that the authority reported for the request. If it has reported none yet, or is not the Handler's
-// own, the first call reads the clock, and all later calls return the same time.
+// requestTime returns the time of the request. If the Handler created the authority, it is the latest time
+// that the authority reported for the request. Otherwise it is the time at the first call.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()
@@ -261,7 +256,7 @@ func (c *call) requestTime() time.Time {
 	return c.now
 }
 
-// do sends a request to the authority. A refusal is returned as a *failure.
+// do sends a request to the authority, and returns a refusal as a *failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.askAuthority(req)
@@ -274,9 +269,9 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease does not admit the given read or write. It is for a request
-// that fails in any case, and only reads the lease, because such a request must not change it. A write
-// without a lease ID could clear an expired lease, which its holder then cannot renew.
+// wouldRefuse returns a failure if the lease does not admit the given read or write. It only reads the lease,
+// because it is for requests that fail in any case, and must not change the lease. For example, a write
+// without a lease ID could clear an expired lease, so that its holder could no longer renew the lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {
@@ -289,9 +284,9 @@ func (c *call) wouldRefuse(use lease.Action) error {
 }
 
 // endOldLease ends the lease of an earlier resource of the same name, because a new resource must begin
-// without a lease. The result is the time of the authority.
+// without a lease. It returns the time of the authority.
 func (c *call) endOldLease() (time.Time, error) {
-	for range 3 { // repeats only if another request leases the name in between
+	for range 3 { // a repetition is needed only if another request leases the name in between
 		res, err := c.askAuthority(lease.Request{Action: lease.ActionWrite})
 		if err == nil {
 			if res.Now.IsZero() {

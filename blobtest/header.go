@@ -22,8 +22,8 @@ const (
 	headerPublic    = "x-ms-blob-public-access"
 )
 
-// canonicalNames maps the header names of lease operations to their keys in an [http.Header]. Without
-// this map, every request would compute about thirty keys, each of which allocates memory.
+// canonicalNames maps the names of headers to their keys in an [http.Header]. Without this map, every request
+// would compute about thirty keys, each of which allocates memory.
 var canonicalNames = func() map[string]string {
 	m := map[string]string{}
 	for _, name := range []string{
@@ -42,8 +42,8 @@ func canonicalName(name string) string {
 	return http.CanonicalHeaderKey(name)
 }
 
-// headerOf returns the value of a header without surrounding white space. It joins the values of a
-// repeated header with commas, because clients sign the joined values.
+// headerOf returns the value of a header without surrounding white space. If the header is repeated, its
+// values are joined with commas, because clients sign the joined values.
 func headerOf(r *http.Request, name string) string {
 	switch values := r.Header[canonicalName(name)]; len(values) {
 	case 0:

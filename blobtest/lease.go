@@ -61,16 +61,16 @@ func leaseResource(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// startStopwatch returns a function that measures the time since the call with the server's clock and
-// with the machine's clock, and returns the longer one, because an authority can use either clock.
+// startStopwatch returns a function that measures the time since the call. An authority can use the server's
+// clock or the machine's clock, so the function measures with both, and returns the longer time.
 func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	began, realBegan := c.o.Clock.Now(), time.Now()
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period
-// and the remaining duration of the lease, not yet truncated to seconds. Part of the break period may
-// already have passed during the request to the authority, which took callTime.
+// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period and
+// the remaining duration of the lease, before it is truncated to seconds. During the request to the
+// authority, which took callTime, a part of the break period may already have passed.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
@@ -87,8 +87,8 @@ var leaseStatus = map[lease.Action]int{
 	lease.ActionBreak:   http.StatusAccepted,
 }
 
-// checkResource returns the entity tag of the resource and the time of its last change, or a failure if
-// it does not exist or a condition of the request does not hold.
+// checkResource returns the entity tag of the resource and the time of its last change. It returns a failure
+// if the resource does not exist, or if a condition of the request does not hold.
 func (c *call) checkResource(cond conditions) (etag string, modified time.Time, err error) {
 	f := c.account.find(c.container, c.blob)
 	switch {
@@ -100,7 +100,7 @@ func (c *call) checkResource(cond conditions) (etag string, modified time.Time, 
 		return "", modified, cond.missingError()
 	case f.entry.current != nil:
 		etag, modified = f.entry.current.etag, f.entry.current.modified
-	default: // a blob that has only uncommitted blocks can be leased, too
+	default: // a blob with only uncommitted blocks can also be leased
 		v := f.uncommittedVersion()
 		etag, modified = v.etag, v.modified
 	}
@@ -115,7 +115,7 @@ func (c *call) leaseRequest() (req lease.Request, err error) {
 	}
 	old := c.version < lease.Version20120212
 	if old && c.kind == kindContainer {
-		return req, badHeader(c.r, headerVersion) // Lease Container came with version 2012-02-12
+		return req, badHeader(c.r, headerVersion) // Lease Container was added in version 2012-02-12
 	}
 	action := strings.ToLower(c.header(headerAction))
 	if action == "" {
@@ -179,7 +179,7 @@ func (c *call) parseDuration(old bool) (time.Duration, error) {
 	s := c.header(headerDuration)
 	switch {
 	case old:
-		return 0, nil // the header did not exist
+		return 0, nil // the header did not exist yet
 	case s == "":
 		return 0, noHeader(headerDuration)
 	case s == "-1":
@@ -207,13 +207,12 @@ func (c *call) parseSeconds(header, s string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// ownerLabel returns the User-Agent as the owner of the lease, for which the protocol has no field.
+// ownerLabel returns the User-Agent as the owner of the lease, because the protocol has no field for it.
 func ownerLabel(r *http.Request) string {
 	s := r.Header.Get(headerOwner)
 	return strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 256)], ""), "\x00", "")
 }
 
-// addLease adds the state of the lease to an answer.
 func (c *call) addLease(rep *reply, r lease.Record) {
 	status, state, duration := leaseWords(r)
 	rep.header.Set("x-ms-lease-status", status)
@@ -225,8 +224,8 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords returns the status, the state and the duration of a lease as text for headers and lists. The
-// text for the duration is empty if the lease is not in the state Leased.
+// leaseWords returns the status, the state and the duration of a lease in the words of headers and lists.
+// Unless the lease is in the state Leased, the duration is empty.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

@@ -14,7 +14,6 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A page holds the parameters of a list request.
 type page struct {
 	prefix, delimiter string
 	marker            position // where the page begins
@@ -22,7 +21,7 @@ type page struct {
 	max               int
 }
 
-// A position identifies an item of a list: a name and, for a snapshot, which comes before its blob, a time.
+// A position identifies an item of a list by its name. A snapshot also has a time, and comes before its blob.
 type position struct{ name, snapshot string }
 
 func (p position) compare(q position) int {
@@ -37,7 +36,7 @@ const maxResults = 5000
 // includeValues lists the values that the query parameter "include" can contain.
 var includeValues = []string{
 	"snapshots", "metadata", "uncommittedblobs", "copy", "system",
-	// The server has no data for the values on the next line, and ignores them.
+	// The server has no data for the following values, and ignores them.
 	"deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions",
 }
 
@@ -75,7 +74,7 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account, with its name in the host or in the path, as in the request.
+// endpoint returns the URL of the account, with the account in the host or in the path as in the request.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {
@@ -87,8 +86,7 @@ func (c *call) endpoint() string {
 	return scheme + "://" + c.r.Host + path
 }
 
-// startList begins the document of a list. The document repeats the parameters of the request, and leaves
-// out those that the request does not have.
+// startList begins the document of a list, which repeats those parameters that the request contains.
 func (c *call) startList(p page) *bytes.Buffer {
 	b := startXML()
 	b.WriteString(`<EnumerationResults ServiceEndpoint="`)
@@ -145,7 +143,7 @@ func writeMetadata(b *bytes.Buffer, p page, m metadata) {
 	b.WriteString("</Metadata>")
 }
 
-// writeName writes a name, percent-encoded if XML does not allow one of its characters.
+// writeName writes a name. If XML does not allow a character of the name, the name is percent-encoded.
 func writeName(b *bytes.Buffer, name string) {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == utf8.RuneError || r == 0xFFFE || r == 0xFFFF

@@ -10,8 +10,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listBlobs serves List Blobs, with or without a delimiter. It ignores the container's lease and any lease
-// ID.
+// listBlobs serves List Blobs, with or without a delimiter. It ignores the container's lease and lease IDs.
 func listBlobs(c *call) (*reply, error) {
 	p, err := c.parsePage()
 	if err != nil {
@@ -59,8 +58,8 @@ type item struct {
 	*version
 }
 
-// listPage returns the items of a page and, if there are more, the first item of the next page. It
-// returns false if the container does not exist.
+// listPage returns the items of a page. If there are more items, it also returns the first item of the next
+// page. It returns false if the container does not exist.
 func (a *account) listPage(container string, p page) (items []item, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +88,7 @@ func (a *account) listPage(container string, p page) (items []item, ok bool) {
 	return items[:min(len(items), p.max+1)], true
 }
 
-// blobItems returns the item of the named blob, after its snapshots if the client asked for them.
+// blobItems returns the item of the named blob. Snapshots, if the client asked for them, come first.
 func (b *container) blobItems(name string, p page) (items []item) {
 	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {

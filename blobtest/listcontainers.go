@@ -30,7 +30,7 @@ func listContainers(c *call) (*reply, error) {
 		element(b, "Name", it.name)
 		b.WriteString("<Properties>")
 		element(b, "Last-Modified", modifiedText(it.modified))
-		element(b, "Etag", c.quoteETag(it.etag)) // with quotes, unlike the Etag of a blob
+		element(b, "Etag", c.quoteETag(it.etag)) // quoted, unlike the Etag of a blob
 		c.writeLease(b, res.Record)
 		if it.public != "" {
 			element(b, "PublicAccess", it.public)

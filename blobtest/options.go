@@ -11,78 +11,77 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// Every SDK knows this account of the storage emulator.
+// These constants describe the account of the storage emulator, which every SDK knows.
 const (
 	// DefaultAccount is the name of the account.
 	DefaultAccount = "devstoreaccount1"
 
-	// DefaultKey is the published key of the account, which protects nothing.
+	// DefaultKey is the key of the account. It is published, so it protects nothing.
 	DefaultKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
 // Options are the settings of a Handler or a Server. A nil *Options or a zero field means the default.
 type Options struct {
-	// Accounts maps account names to base64 keys. Each has its own leases. Default: the emulator's account.
+	// Accounts maps account names to base64 keys. Each account has its own leases. Default: the emulator's
+	// account.
 	Accounts map[string]string
 
-	// Containers are the names of the containers that every account has from the start, and again after
+	// Containers are the names of containers that every account has from the start, and again after
 	// [Handler.Reset]. Default: none.
 	Containers []string
 
-	// AllowAnyone turns authorization off: requests need no signature, and the server verifies neither
-	// signatures nor tokens. Default: requests must be signed.
+	// AllowAnyone turns off authorization, so that the server verifies neither signatures nor tokens.
+	// Default: requests must be signed.
 	AllowAnyone bool
 
-	// PublishedTable makes the server answer three kinds of requests with a wrong lease ID with the
-	// status 409, as in the documented table of outcomes: a read of a leased blob or container, a write
-	// of it, and a read of one whose lease is breaking. Default: the status is 412, as the service
-	// answers.
+	// PublishedTable makes the server answer as in the documented table of outcomes, with the status 409, if
+	// the lease ID of a request is wrong. This applies to reads and writes of a leased blob or container, and
+	// to reads of one whose lease is breaking. Default: the status is 412, as in the real service.
 	PublishedTable bool
 
-	// Clock is the server's clock, for its answers, for shared access signatures and for an authority
-	// that the server creates itself. It must show a time after the zero time. Default: a clock that
-	// begins at the time when the server is created, and moves only when [Server.Advance] or its method
-	// Step is called.
+	// Clock is the server's clock, for its answers, for shared access signatures, and for an authority that
+	// the server creates. It must show a time after the zero time. Default: a clock that starts when the
+	// server is created, and moves only when [Server.Advance] or its method Step is called.
 	Clock *leasefault.Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19, as
 	// in a new account of the service. In that version, leases follow older rules.
 	DefaultVersion lease.Version
 
-	// CORS are the rules for cross-origin requests. The first that matches a request is applied. Default:
-	// none, so the server sends no headers for cross-origin requests.
+	// CORS are the rules for cross-origin requests, of which the server applies the first that matches.
+	// Default: none, so the server sends no headers for cross-origin requests.
 	CORS []CORSRule
 
-	// MaxBody is the size of the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob or
-	// MaxTotal is set to a smaller value.
+	// MaxBody is the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob or MaxTotal is
+	// smaller.
 	MaxBody int64
 
-	// MaxBlob is the size of the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is less,
-	// but never less than MaxBody.
+	// MaxBlob is the largest blob, in bytes. Default: 256 MiB, or MaxTotal if smaller, but at least MaxBody.
 	MaxBlob int64
 
-	// MaxTotal limits how much data the server stores, in bytes. These data count toward the limit:
+	// MaxTotal limits how much data the server stores, in bytes. The following data counts toward the limit:
 	//
 	//   - contents, even if a snapshot or a copy shares its content with the source
 	//   - uncommitted blocks, metadata and properties
 	//   - 4 KiB for every container and blob, 1 KiB for every content, 256 bytes for every block
 	//   - the bodies of requests in progress, so replacing a content needs space for both contents
 	//
-	// Leases do not count, because the authority stores them. A request that would exceed the limit is
-	// answered with the status 507 and the code InsufficientStorage. The service has no such limit and no
-	// such answer. Default: 1 GiB, or MaxBlob if MaxBlob is more.
+	// Leases do not count, because the authority stores them. A request that would exceed the limit gets the
+	// status 507 and the code InsufficientStorage. The service has no limit. Default: 1 GiB, or MaxBlob if
+	// larger.
 	MaxTotal int64
 
-	// Timeout limits the time that the server takes to process a request, including the time to read its
-	// body. The query parameter timeout of a request can shorten it, but not extend it. A [Server] closes
-	// the connection if it has not written the answer within twice the Timeout. Default: 30 s.
+	// Timeout limits how long the server processes a request, including the time to read its body. The query
+	// parameter timeout of a request can shorten this time, but not extend it. A [Server] closes the
+	// connection if it has not written the answer within twice the Timeout. Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy of o with all defaults filled in, or a [*lease.FieldError].
+// withDefaults returns a copy of o with defaults for all zero fields. An invalid field is a
+// [*lease.FieldError].
 func (o *Options) withDefaults() (Options, error) {
 	var r Options
 	if o != nil {

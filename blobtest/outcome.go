@@ -8,8 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A kind is a kind of resource, on which some texts and error codes of the service depend. Only containers
-// and blobs have leases.
+// A kind is a kind of resource. Some texts and error codes of the service name the kind.
 type kind int
 
 const (
@@ -24,9 +23,9 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table: the answer of the service if the authority refuses a request. The
-// fields actions, states and code select the refusals that have this answer. The symbol * stands for Blob
-// or Container in the field name, and for blob or container in the field text.
+// An outcome is a row of a table with the answers of the service to requests that the authority refuses. The
+// fields actions, states and code select the refusals that get this answer. The symbol * stands for Blob or
+// Container in the field name, and for blob or container in the field text.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -42,9 +41,9 @@ var (
 	uses       = []lease.Action{lease.ActionRead, lease.ActionWrite}
 )
 
-// outcomes is the table of the answers to refused requests. The first row that matches is the answer, and
-// the last row matches every refusal. The status is 409 if the state of the lease does not allow a lease
-// operation, and 412 if the lease does not admit a read or a write.
+// outcomes is the table of the answers to refused requests. A refusal gets the answer of the first row that
+// matches, and the last row matches every refusal. The status is 409 if the state of the lease does not allow
+// a lease operation, and 412 if the lease does not admit a read or a write.
 var outcomes = []outcome{
 	{only(lease.ActionAcquire), nil, lease.ErrHeldByOther, 409, "LeaseAlreadyPresent", "There is already a lease present.", ""},
 	{only(lease.ActionAcquire), nil, lease.ErrBreaking, 409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.", ""},
@@ -71,8 +70,8 @@ var outcomes = []outcome{
 	{nil, nil, 0, 500, errInternal.code, errInternal.text, ""},
 }
 
-// publishedOutcomes holds the rows of the documented table that differ from the behavior of the service.
-// In them, the answer to a wrong ID has status 409.
+// publishedOutcomes contains the rows of the documented table that differ from the behavior of the service.
+// In these rows, the answer to a wrong ID has the status 409.
 var publishedOutcomes = []outcome{
 	{uses, []lease.State{lease.Leased}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
 	{only(lease.ActionRead), []lease.State{lease.Breaking}, lease.ErrIDMismatch, 409, "LeaseIdMismatchWith*Operation", "The lease ID specified did not match the lease ID for the *.", ""},
@@ -87,13 +86,13 @@ func (o *outcome) matches(a lease.Action, s lease.State, c lease.Code) bool {
 	return isAction && isState && isCode
 }
 
-// outcomeOf returns the first row that matches the refused action, the lease's state and the refusal's Code.
+// outcomeOf returns the first row that matches the action, the state of the lease and the Code of a refusal.
 func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) outcome {
 	i := slices.IndexFunc(table, func(o outcome) bool { return o.matches(a, s, c) })
 	return table[i]
 }
 
-// toFailure returns the failure that the outcome describes, with the given kind in place of *.
+// toFailure returns the failure for the outcome, with the given kind in place of the symbol *.
 func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{
@@ -113,7 +112,7 @@ func (c *call) refused(a lease.Action, res lease.Result, err error) error {
 	if code == 0 {
 		return err
 	}
-	state := lease.Leased // the most likely state if the authority returned no record
+	state := lease.Leased // the most likely state, if the authority returned no record
 	if !res.Now.IsZero() {
 		state = res.Record.At(res.Now).State
 	}

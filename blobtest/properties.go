@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// properties are the HTTP headers stored with a blob. They are never changed, only replaced as a whole.
+// properties are the HTTP headers of a blob. They are immutable, so a change replaces all of them.
 type properties struct {
 	contentType, encoding, language, disposition, cacheControl string
 	md5                                                        []byte
@@ -40,7 +40,6 @@ func (c *call) parseProperties(fallback bool) (*properties, error) {
 	return p, nil
 }
 
-// setHeaders sets the headers in the answer to a read.
 func (p *properties) setHeaders(h http.Header) {
 	for name, v := range map[string]string{
 		"Content-Type": p.contentType, "Content-Encoding": p.encoding, "Content-Language": p.language,
@@ -93,8 +92,8 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// setHeaders sets the metadata headers of an answer, without [http.Header.Set], which would capitalize
-// the names. Some clients recognize the prefix x-ms-meta- only in lower case.
+// setHeaders adds the metadata to the headers of an answer. It does not use [http.Header.Set], which would
+// capitalize the names, because some clients recognize the prefix x-ms-meta- only in lower case.
 func (m metadata) setHeaders(h http.Header) {
 	for _, v := range m {
 		h[metadataPrefix+v[0]] = []string{v[1]}
@@ -110,7 +109,7 @@ func setMetadata(c *call) (*reply, error) {
 	return c.amend(func(v *version) { v.metadata = m })
 }
 
-// setProperties serves Set Blob Properties, which clears every property that the request does not set.
+// setProperties serves Set Blob Properties, which clears all properties that the request does not contain.
 func setProperties(c *call) (*reply, error) {
 	for _, name := range []string{"x-ms-blob-content-length", "x-ms-sequence-number-action"} { // of page blobs
 		if v := c.header(name); v != "" {

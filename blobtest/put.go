@@ -55,7 +55,6 @@ func putBlob(c *call) (*reply, error) {
 	return c.putContent(v, write{}, http.StatusCreated, nil)
 }
 
-// parseContent parses the headers that describe the new content of a blob.
 func (c *call) parseContent() (*version, error) {
 	props, err := c.parseProperties(true)
 	if err != nil {
@@ -72,8 +71,8 @@ func (c *call) parseContent() (*version, error) {
 	return &version{props: props, metadata: m, tier: tier}, nil
 }
 
-// accessTier returns the access tier for the new content of a blob, or "" if the client sets none. It is
-// stored and returned, but has no other effect.
+// accessTier returns the access tier for the new content of a blob, or "" if the client sets none. The server
+// stores and returns the tier, but the tier has no other effect.
 func (c *call) accessTier() (string, error) {
 	s := c.header(headerTier)
 	for _, tier := range []string{"", "Hot", "Cool", "Cold", "Archive"} {
@@ -84,15 +83,15 @@ func (c *call) accessTier() (string, error) {
 	return "", badHeader(c.r, headerTier)
 }
 
-// putContent stores v as the content of a blob, creates the blob if it does not exist, and keeps its
-// snapshots. If the callback amend is not nil, it is called after the conditional headers have been
-// evaluated, and can change v and the answer, or return a failure.
+// putContent stores v as the content of a blob. It creates the blob if it does not exist, and keeps its
+// snapshots. If the callback amend is not nil, putContent calls it after the check of the conditional
+// headers. The callback can change v and the answer, or return a failure.
 func (c *call) putContent(v *version, w write, status int, amend func(f findResult, rep *reply) error) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
 		return nil, err
 	}
-	// The service ignores If-None-Match: * in a request with a lease ID, which implies that the blob exists.
+	// The service ignores If-None-Match: * in a request with a lease ID, for which a blob must exist.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}
@@ -138,8 +137,8 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	return c.writeBlob(w)
 }
 
-// deleteBlob serves Delete Blob, which deletes a blob with all its snapshots, only all its snapshots, or
-// one snapshot.
+// deleteBlob serves Delete Blob, which deletes a blob with its snapshots, only the snapshots, or one
+// snapshot.
 func deleteBlob(c *call) (*reply, error) {
 	if !c.snapshot.IsZero() {
 		return deleteSnapshot(c)

@@ -2,15 +2,14 @@ package blobtest
 
 import "sync/atomic"
 
-// These constants estimate the memory, in bytes, that each stored object needs besides the bytes that
-// clients sent. They are rounded up generously.
+// These constants are generous estimates of the memory that stored objects need besides the sent bytes.
 const (
 	placeSize = 4 << 10 // a container, or a blob with its name
 	stateSize = 1 << 10 // a content, of a blob or of a snapshot
 	blockSize = 256
 )
 
-// A quota limits how many bytes a Handler stores. Bytes are reserved before data is stored.
+// A quota limits how many bytes a Handler stores. Bytes are reserved before the data is stored.
 type quota struct {
 	limit int64
 	used  atomic.Int64
@@ -41,7 +40,7 @@ func (k *container) size() int64 {
 
 func (a *attributes) size() int64 { return placeSize + a.metadata.size() }
 
-// size returns the size of all data under the name of a blob. The size of nil is 0.
+// size returns the size of all data under the name of a blob. If e is nil, the size is 0.
 func (e *entry) size() int64 {
 	if e == nil {
 		return 0
@@ -53,7 +52,7 @@ func (e *entry) size() int64 {
 	return n
 }
 
-// size returns the size of a version, with bytes shared with a snapshot or with the source of a copy.
+// size returns the size of a version, including bytes shared with a snapshot or with the source of a copy.
 func (v *version) size() int64 {
 	if v == nil {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// getBlob serves Get Blob. For the method HEAD, it serves Get Blob Properties.
+// getBlob serves Get Blob and, for the method HEAD, Get Blob Properties.
 func getBlob(c *call) (*reply, error) {
 	r, err := c.readBlob(false)
 	if err != nil {
@@ -62,8 +62,8 @@ func getBlob(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// addVersion adds the headers that every answer to a read has: the entity tag, the time of the last
-// change, the metadata and the state of the lease.
+// addVersion adds the headers of every answer to a read: the entity tag, the time of the last change, the
+// metadata and the state of the lease.
 func (c *call) addVersion(rep *reply, r reading) {
 	c.describe(rep, r.etag, r.modified)
 	r.metadata.setHeaders(rep.header)
@@ -83,8 +83,8 @@ func getMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// parseRange parses the byte range of a read, which is bytes=first- or bytes=first-last. A range of any
-// other form is ignored. The header x-ms-range takes precedence over the header Range.
+// parseRange parses the byte range of a read, which has the form bytes=first- or bytes=first-last, and
+// ignores ranges of any other form. The header x-ms-range takes precedence over the header Range.
 func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
 	s := c.header("x-ms-range")
 	if s == "" {

@@ -12,19 +12,18 @@ import (
 	"sync"
 )
 
-// Package net/http has one reason phrase for each status code, but the service has a reason phrase of its
-// own for each error code. A reasonConn therefore replaces the phrase in the status line that net/http
-// writes. It recognizes that line, because net/http writes one response at a time, and the first write of a
-// response begins with it.
+// The service has a reason phrase for each error code, but net/http has only one for each status code. A
+// reasonConn therefore replaces the phrase in the status line that net/http writes. It recognizes the status
+// line because net/http writes one response at a time, and begins each of them with a new write.
 
 type reasonKey struct{}
 
 // A connContext is the function type of [http.Server.ConnContext].
 type connContext = func(context.Context, net.Conn) context.Context
 
-// reasonContext returns a connContext that stores the connection in the context, so that setReason can
-// find it. If inner is not nil, it first calls inner with the connection that the reasonConn wraps. The
-// context ends when the connection is closed.
+// reasonContext returns a connContext that stores the connection in the context for setReason. If inner is
+// not nil, the connContext first calls inner with the wrapped connection. The context ends when the
+// connection is closed.
 func reasonContext(inner connContext) connContext {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		c, ours := conn.(*reasonConn)
@@ -42,9 +41,9 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context with the values and the deadline of ctx that does not end when the
-// client hangs up, because the service carries out a request nevertheless. net/http cancels ctx as soon
-// as the client closes its side of the connection, and the client can still be waiting for the answer.
+// outliveClient returns a context with the values and the deadline of ctx that does not end when the client
+// hangs up, because the service executes a request nevertheless. The server of net/http cancels ctx as soon
+// as the client closes its side of the connection, although the client may still wait for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -63,8 +62,8 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request arrived over TLS. net/http does not recognize a wrapped TLS connection
-// and leaves the field TLS of the request nil, so secure also looks at the connection inside the wrapper.
+// secure reports whether the request arrived over TLS. For a wrapped TLS connection, net/http leaves the
+// field TLS of the request nil, so secure also checks the connection inside the wrapper.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true
@@ -77,8 +76,8 @@ func (c *call) secure() bool {
 	return ok
 }
 
-// setReason sets the reason phrase of the next response on the connection. The argument ctx is the
-// context of the request. If the connection is not a reasonConn, it does nothing.
+// setReason sets the reason phrase of the next response on the connection. The argument ctx is the context of
+// the request. If the connection is not a reasonConn, setReason does nothing.
 func setReason(ctx context.Context, status int, phrase string) {
 	if c, ok := ctx.Value(reasonKey{}).(*reasonConn); ok && phrase != http.StatusText(status) {
 		c.mu.Lock()
@@ -96,8 +95,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// A reasonListener wraps each accepted connection, so that setReason can set the reason phrase of a
-// response. The wrapped connection also remembers how the client spells the names of metadata.
+// A reasonListener wraps each accepted connection, so that setReason can set the reason phrase of a response.
+// A wrapped connection also stores how the client spells the names of metadata.
 type reasonListener struct{ net.Listener }
 
 func (l reasonListener) Accept() (net.Conn, error) {
@@ -126,8 +125,7 @@ func (c *reasonConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. If the client hangs up during a request, net/http calls it only after the
-// request has ended.
+// Close closes the connection. If the client hangs up, net/http calls Close only when the request has ended.
 func (c *reasonConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
@@ -149,9 +147,9 @@ func (c *reasonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// takePhrase returns the given status line without its reason phrase, and the phrase that setReason has
-// stored, which it returns only once. If the line is not a status line with the stored status, it keeps
-// the phrase and returns false.
+// takePhrase returns the given status line without its reason phrase, together with the phrase that setReason
+// has stored, and then drops the stored phrase. If the line does not have the stored status, takePhrase
+// returns false and drops nothing.
 func (c *reasonConn) takePhrase(line []byte) (head, phrase string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

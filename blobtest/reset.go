@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Reset deletes all containers and blobs, and creates the containers of [Options.Containers] again. A
-// blob that is created later has no lease, but the fencing tokens continue to rise. The clock does not
-// change. A concurrent request can be carried out before, during or after the reset. If Reset returns an
-// error, some containers and blobs might not be deleted, and some containers might not be created.
+// Reset deletes all containers and blobs, and then creates the containers of [Options.Containers]. Blobs that
+// are created later have no lease, but the fencing tokens continue to rise. The clock does not change.
+// Concurrent requests can be executed before, during or after the reset. If Reset returns an error, it may
+// have deleted or created only some of the containers.
 func (h *Handler) Reset(ctx context.Context) error {
 	h.mustBeMade()
 	for _, a := range h.accounts {
@@ -44,7 +44,7 @@ func (h *Handler) createContainers(ctx context.Context) error {
 	return nil
 }
 
-// ownCall returns a call of the Handler itself, with which it creates or deletes containers.
+// ownCall returns a call with which the Handler itself creates or deletes containers.
 func (h *Handler) ownCall(ctx context.Context, a *account, name string) *call {
 	c := h.newCall(ctx, &http.Request{Header: http.Header{}, URL: &url.URL{}})
 	c.account, c.kind, c.container = a, kindContainer, name

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// An account holds containers. The mutex protects the map and all data in it. A request that waits for
-// the authority holds a gate (see the type gates), and not the mutex.
+// An account holds containers. Its mutex protects the map and all data in the map. A request that waits for
+// the authority holds the gate of its resource, but not the mutex.
 type account struct {
 	name string
 	key  []byte
@@ -21,36 +21,36 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container holds the attributes and the blobs of one Azure container. If a client deletes it and
-// creates it again, there is a new value, which a late request for the deleted one cannot change.
+// A container holds the attributes and the blobs of an Azure container. A container that is deleted and
+// created again has a new value, so that a late request cannot change it by mistake.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
 }
 
-// attributes describe a container. They are never changed, only replaced as a whole.
+// attributes describe a container. They are immutable, so a change replaces all of them.
 type attributes struct {
 	etag     string
 	modified time.Time
 	metadata metadata
-	public   string // public access, which the server returns but does not grant
+	public   string // the public access, which the server returns but does not grant
 }
 
-// A findResult holds the existing resources that a request refers to. The others are nil.
+// A findResult holds those resources of a request that exist. The others are nil.
 type findResult struct {
 	container *container
 	*attributes
 	entry *entry
 }
 
-// An entry holds all data under the name of a blob. It is never changed, only replaced as a whole.
+// An entry holds all data under the name of a blob. It is immutable, so a change replaces it.
 type entry struct {
 	current   *version // nil if there are only uncommitted blocks
-	blocks    []block  // uncommitted; if two blocks have the same ID, the later one is used
+	blocks    []block  // uncommitted blocks; if two of them have the same ID, the later one is used
 	snapshots []*version
 }
 
-// A version is the content of a blob at one time. It is never changed.
+// A version is the content of a blob at one time. It is immutable.
 type version struct {
 	etag     string
 	created  time.Time
@@ -64,17 +64,16 @@ type version struct {
 	copied   *copyInfo
 }
 
-// metadata holds names and values, sorted by name without regard to case. The names keep the case in
-// which the client sent them.
+// metadata holds names and values, sorted by name without regard to case. Names keep the case in which they
+// were sent.
 type metadata [][2]string
 
-// A block is a part of a blob.
 type block struct {
-	id   string // as sent, base64
+	id   string // in base64, as the client sent it
 	data []byte
 }
 
-// segments are the content of a blob. They share memory with its blocks.
+// segments are the content of a blob, which shares memory with the blocks of the blob.
 type segments [][]byte
 
 func (s segments) size() (n int64) {
@@ -84,7 +83,7 @@ func (s segments) size() (n int64) {
 	return n
 }
 
-// slice returns size bytes from offset on. The segments must have at least offset+size bytes.
+// slice returns size bytes, beginning at the given offset. The segments must contain these bytes.
 func (s segments) slice(offset, size int64) (part segments) {
 	for _, b := range s {
 		n := int64(len(b))
@@ -110,13 +109,13 @@ func (a *account) find(container, blob string) (f findResult) {
 	return f
 }
 
-// uncommittedVersion returns an empty version that stands for a blob with only uncommitted blocks.
+// uncommittedVersion returns an empty version, for a blob that has only uncommitted blocks.
 func (f findResult) uncommittedVersion() *version {
 	return &version{etag: "0x0", created: f.modified, modified: f.modified, props: &properties{}}
 }
 
-// putEntry sets the entry of a blob, or removes it if e is nil. If the container b was deleted or
-// replaced in the meantime, putEntry does nothing and returns false.
+// putEntry sets the entry of a blob, or removes it if e is nil. If the container b was deleted or replaced in
+// the meantime, putEntry changes nothing and returns false.
 func (a *account) putEntry(container string, b *container, blob string, e *entry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,20 +130,20 @@ func (a *account) putEntry(container string, b *container, blob string, e *entry
 	return true
 }
 
-// newETag returns a new entity tag without quotes, which no other version has.
+// newETag returns an entity tag, without quotes, that no other version has.
 func (h *Handler) newETag() string {
 	return fmt.Sprintf("0x8DE%012X", h.etags.Add(1))
 }
 
-// LeaseName returns the name of the lease of a blob or, if blob is empty, of the container. It is
-// account/container/blob. If that has 1024 bytes or more, its end is replaced by a hash. No two resources
-// have the same name.
+// LeaseName returns the name of the lease of a blob or, if blob is empty, of a container. The name is
+// account/container/blob. If it would have 1024 bytes or more, its end is replaced by a hash. Different
+// resources always have different names.
 func LeaseName(account, container, blob string) string {
 	name := account + "/" + container
 	if blob != "" {
 		name += "/" + blob
 	}
-	// A name with a hash has exactly 1024 bytes, and one without has fewer, so they are never equal.
+	// A name with a hash has exactly 1024 bytes, and other names have fewer, so they are never equal.
 	if len(name) < fields.MaxLabel {
 		return name
 	}

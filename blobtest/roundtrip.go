@@ -9,15 +9,16 @@ import (
 	"strconv"
 )
 
-// RoundTrip implements [http.RoundTripper] without a network. So a test can use an SDK client in a bubble
-// of testing/synctest, in which a [leasefault.NewClockAt] with rate 1 runs with the time of the bubble:
+// RoundTrip implements [http.RoundTripper] without a network, so that a test can use an SDK client in a
+// bubble of testing/synctest. In the bubble, a [leasefault.NewClockAt] with rate 1 follows the time of the
+// bubble:
 //
 //	options.Transport = &http.Client{Transport: handler}
 //
-// The URL must name the account exactly once: in the host, as name.blob.localhost does, or at the
-// beginning of the path. If the context of the request ends before the answer arrives, RoundTrip returns
-// the error of the context, but the Handler continues with the request, for at most [Options.Timeout].
-// RoundTrip returns the names of metadata in the canonical form of net/http.
+// The URL must name the account exactly once: either in the host, such as name.blob.localhost, or at the
+// beginning of the path. If the context of the request ends before the answer, RoundTrip returns the error of
+// the context. The Handler then continues with the request, for at most [Options.Timeout]. RoundTrip returns
+// the names of metadata in the canonical form of net/http.
 func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mustBeMade()
 	body := r.Body
@@ -53,8 +54,8 @@ func (h *Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// canonicalHeader returns a copy of a header, in which a client or a handler can spell names differently,
-// with all names in the canonical form of net/http.
+// canonicalHeader returns a copy of a header with all names in the canonical form of net/http. Clients and
+// handlers may spell names differently.
 func canonicalHeader(sent http.Header) http.Header {
 	received := make(http.Header, len(sent))
 	for name, values := range sent {
@@ -86,7 +87,6 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// toResponse converts the written answer to the [http.Response] for the request r.
 func (w *answerWriter) toResponse(r *http.Request) *http.Response {
 	w.WriteHeader(http.StatusOK)
 	res := &http.Response{

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// An operation describes a kind of request that the Handler serves. The fields method, kind and comp
-// select the requests. The fields permissions, resourceType and listsBlobs say which shared access
-// signatures permit the operation. Any one of the permissions is enough.
+// An operation describes a kind of request that the Handler serves. The fields method, kind and comp select
+// the requests. The fields permissions, resourceType and listsBlobs say which shared access signatures permit
+// the operation. A signature needs only one of the permissions.
 type operation struct {
 	method       string
 	kind         kind
 	comp         string
 	permissions  string
-	resourceType string // s, c or o in the signature of an account; if empty, the address decides
-	listsBlobs   bool   // the only operation on a container that the signature of a container permits
+	resourceType string // s, c or o, as in the signature of an account; if empty, it follows from the address
+	listsBlobs   bool   // the signature of a container permits this operation, but no other on the container itself
 	run          func(*call) (*reply, error)
 }
 
@@ -47,8 +47,8 @@ var servedOperations = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request, or a failure if it is not served, whose header Allow lists the
-// methods that are served for the same kind of resource and the same parameter comp.
+// route returns the operation of the request. If the operation is not served, it returns a failure, whose
+// header Allow lists the methods for the same kind of resource and the same parameter comp.
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {
@@ -75,8 +75,8 @@ func (c *call) route() (*operation, error) {
 	return nil, badQuery(errQuery, "comp", c.query.Get("comp"), "The operation is not served.")
 }
 
-// unservedHeaders and unservedParameters belong to features that the Handler does not support. It refuses
-// a request with one of them, because it could carry out only a part of it.
+// unservedHeaders and unservedParameters belong to features that the Handler does not support. The Handler
+// refuses requests that contain one of them, because it could execute such a request only in part.
 var unservedHeaders = byCanonicalName(
 	"x-ms-if-tags", "x-ms-source-if-tags", "x-ms-tags",
 	"x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-default-encryption-scope", "x-ms-structured-body",
@@ -104,7 +104,7 @@ func (c *call) refuseUnserved() error {
 		}
 	}
 	if unserved != nil {
-		name := slices.Min(unserved) // the order of a map is random
+		name := slices.Min(unserved) // the least name, because the order of a map is random
 		return errHeader.with("HeaderName", name).with("HeaderValue", c.header(name))
 	}
 	for _, name := range unservedParameters {

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// admitSignature verifies a shared access signature. The signature of an account has the fields ss and
-// srt, and the signature of a service the field sr. Its times are compared with the server's clock, so
-// a test can let it expire.
+// admitSignature verifies a shared access signature. The signature of an account has the fields ss and srt,
+// and the signature of a service has the field sr. The times in a signature are compared with the server's
+// clock, so that a test can let the signature expire.
 func (c *call) admitSignature(op *operation) error {
 	q := c.query
 	for _, name := range []string{"si", "skoid", "sktid", "saoid", "suoid", "ses"} {
@@ -57,7 +57,7 @@ func (c *call) admitSignature(op *operation) error {
 
 // These versions of the service added fields to the string that a client signs.
 const (
-	versionHeaders   lease.Version = 2013_08_15 // rscc and the like
+	versionHeaders   lease.Version = 2013_08_15 // rscc and similar fields
 	versionSlashBlob lease.Version = 2015_02_21 // the resource begins with /blob
 	versionProtocol  lease.Version = 2015_04_05 // spr and sip; account signatures
 	versionResource  lease.Version = 2018_11_09 // sr and the snapshot
@@ -108,8 +108,8 @@ func (c *call) serviceText(v lease.Version) string {
 	return strings.Join(lines, "\n")
 }
 
-// overrideHeaders sets the response headers for which the signature has values. For example, the field
-// rscc sets the header Cache-Control.
+// overrideHeaders sets those response headers for which the signature contains values. For example, the field
+// rscc contains the header Cache-Control.
 func (c *call) overrideHeaders(rep *reply) {
 	version, err := parseVersion(c.query.Get("sv"))
 	if c.access.all || err != nil || version < versionHeaders {
@@ -124,7 +124,7 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes checks the field se, the expiry time of a signature, and the optional field st, its start time.
+// checkTimes checks the field se, the expiry time of a signature, and the field st, its optional start time.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))
@@ -152,7 +152,7 @@ func parseISO(s string) (t time.Time, err error) {
 	return t, err
 }
 
-// checkSource checks the field spr, for the protocol, and the field sip, for the address of the client.
+// checkSource checks the field spr, which limits the protocol, and the field sip, which limits addresses.
 func (c *call) checkSource() error {
 	if c.query.Get("spr") == "https" && !c.secure() {
 		return errProtocolScope
@@ -181,7 +181,7 @@ func (c *call) checkSource() error {
 	return nil
 }
 
-// checkAccountScope checks the field ss, which lists services, and srt, which lists types of resources.
+// checkAccountScope checks the field ss, which lists services, and the field srt, which lists resource types.
 func (c *call) checkAccountScope(op *operation) error {
 	if !strings.Contains(c.query.Get("ss"), "b") {
 		return errServiceScope
@@ -205,8 +205,8 @@ func (c *call) resourceType(op *operation) string {
 	return "o"
 }
 
-// checkServiceScope checks the field sr of a signature: c for a container and its blobs, b for a blob,
-// and bs for a snapshot. On the container itself, c permits only List Blobs.
+// checkServiceScope checks the field sr of a signature: c for a container and its blobs, b for a blob, or bs
+// for a snapshot. The only operation on a container that c permits is List Blobs.
 func (c *call) checkServiceScope(op *operation) error {
 	sr := c.query.Get("sr")
 	switch {

@@ -11,13 +11,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Any number of
-// goroutines may call its methods. Create it with [NewServer], because the methods of a zero Server panic.
+// A Server is a Handler that listens on a loopback port of its own, like an httptest.Server. Its methods are
+// safe for concurrent use. Create a Server with [NewServer], because the methods of a zero Server panic.
 type Server struct {
 	// URL is the endpoint of the account for SDK clients, such as http://127.0.0.1:40127/devstoreaccount1.
 	URL string
 
-	// Account is the name of the account for SDK clients: of several, the first in alphabetical order.
+	// Account is the name of the account for SDK clients. Of several accounts, it is the first by name.
 	Account string
 
 	// Key is the key of Account, in base64.
@@ -30,10 +30,9 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// NewServer starts a Server that uses the given authority. If auth is nil, the Server uses an authority
-// in memory that runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called.
-// Close the Server when the test is done. NewServer returns the errors of [NewHandler], and an error if
-// it cannot listen.
+// NewServer starts a Server that uses the authority auth. If auth is nil, the Server creates an authority in
+// memory that runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called. Close
+// the Server at the end of the test. NewServer returns an error of [NewHandler], or of listening.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -58,18 +57,17 @@ func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
-		case http.StateNew: // served is not zero here, because it counts the goroutine that accepts connections
+		case http.StateNew: // served is not zero here, because it also counts the goroutine that accepts connections
 			s.served.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			s.served.Done()
 		}
 	}
-	s.served.Go(func() { _ = s.Handler.Serve(s.http, l) }) // ends with Close
+	s.served.Go(func() { _ = s.Handler.Serve(s.http, l) }) // ends when Close is called
 	return s, nil
 }
 
-// HTTPServer returns an [http.Server] for the Handler, with a limit for headers and timeouts for slow
-// clients.
+// HTTPServer returns an [http.Server] for the Handler, with limits for large headers and for slow clients.
 func (h *Handler) HTTPServer() *http.Server {
 	h.mustBeMade()
 	return &http.Server{
@@ -84,13 +82,13 @@ func (h *Handler) HTTPServer() *http.Server {
 	}
 }
 
-// Serve accepts connections on l until s is closed or shut down, and then returns nil. It returns any error
-// of s.Serve but [http.ErrServerClosed]. Unlike s.Serve, it does the following:
+// Serve accepts connections on l until s is closed or shut down, and then returns nil. Otherwise it returns
+// the error of s.Serve. Unlike s.Serve, it behaves like the service in the following ways:
 //
 //   - It answers with the reason phrases of the service.
-//   - It sends headers in the case that the service uses.
+//   - It sends header names in the case that the service uses.
 //   - It keeps the case of the names of metadata.
-//   - It carries out a request even if the client hangs up, until s is closed.
+//   - It continues to execute a request if the client hangs up, until s is closed.
 //
 // Serve changes s.ConnContext, so s must not be serving yet. A TLS listener l must not offer HTTP/2.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
@@ -102,30 +100,29 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// Advance moves the server's clock forward by d. A negative d counts as 0. If the server has created its
-// authority itself, or if the authority runs on [Options.Clock], the new time also decides which leases
-// have expired.
+// Advance moves the server's clock forward by d. If d is negative, the clock does not move. If the authority
+// runs on this clock, for example because the server created the authority, leases can expire.
 func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
-// Lease returns the record of the lease of a blob in [Server.Account] or, if blob is empty, the record of
-// the container's lease. It changes nothing. The record of a deleted blob stays until a new blob of the
-// same name is created.
+// Lease returns the record of the lease of a blob in [Server.Account], without changing it. If blob is empty,
+// it is the record of the container. The record of a deleted blob stays until a blob of the same name is
+// created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in [Server.Account] or, if blob is empty, of the
+// LeaseName returns the name of the lease of a blob in [Server.Account]. If blob is empty, it is that of the
 // container.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }
 
-// Close cancels the requests in progress, closes all connections and waits for the goroutines that serve
-// them. It may be called more than once.
+// Close cancels the requests in progress, closes all connections, and waits for the goroutines that serve
+// them. Close may be called more than once.
 func (s *Server) Close() {
 	s.mustBeMade()
 	s.cancel()
-	_ = s.http.Close() // an error of closing a listener or a connection does not matter
+	_ = s.http.Close() // errors of closing a listener or a connection do not matter
 	s.served.Wait()
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// admitSharedKey verifies the header Authorization, which is "SharedKey account:signature" or
-// "SharedKeyLite account:signature". The age of the request is ignored, because the client does not run
-// on the server's clock.
+// admitSharedKey verifies the header Authorization, whose form is "SharedKey account:signature" or
+// "SharedKeyLite account:signature". It ignores the age of the request, because the client has another clock.
 func (c *call) admitSharedKey() error {
 	scheme, rest, ok := strings.Cut(c.header("Authorization"), " ")
 	name, sig, signed := strings.Cut(strings.TrimSpace(rest), ":")
@@ -37,7 +36,7 @@ func (c *call) admitSharedKey() error {
 	return nil
 }
 
-// verify checks a signature in constant time, so that a client cannot guess it byte by byte.
+// verify compares signatures in constant time, so that a client cannot guess a signature byte by byte.
 func verify(key []byte, text, sig string) bool {
 	got, err := base64.StdEncoding.DecodeString(sig)
 	mac := hmac.New(sha256.New, key)
@@ -49,7 +48,7 @@ func verify(key []byte, text, sig string) bool {
 func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	date := c.header("Date")
 	if c.header(headerDate) != "" {
-		date = "" // x-ms-date is among the canonicalized headers
+		date = "" // the header x-ms-date is already among the canonicalized headers
 	}
 	lines := []string{c.r.Method}
 	if lite {
@@ -64,7 +63,7 @@ func (c *call) sharedKeyText(lite bool, order func(a, b string) int) string {
 	return strings.Join(lines, "\n") + "\n" + c.canonicalHeaders(order) + c.canonicalResource(lite)
 }
 
-// signedLength returns the Content-Length that is signed: since version 2015-02-21, "" for an empty body.
+// signedLength returns the Content-Length as signed: since version 2015-02-21, the length 0 is signed as "".
 func (c *call) signedLength() string {
 	n := c.header("Content-Length")
 	if n == "0" && c.version >= versionZeroLength {
@@ -73,17 +72,17 @@ func (c *call) signedLength() string {
 	return n
 }
 
-// Clients sort header names in one of two orders. The ordinal order compares bytes. The cultural order
-// ignores dashes and puts an underscore before digits, like the word sort of Windows. They differ only in
-// the names of metadata.
+// Clients sort header names in one of two orders, which differ only for the names of metadata. The ordinal
+// order compares bytes. The cultural order ignores dashes and puts an underscore before digits, as Windows
+// does.
 var (
 	ordinal  = strings.Compare
 	cultural = func(a, b string) int { return strings.Compare(words.Replace(a), words.Replace(b)) }
 	words    = strings.NewReplacer("-", "", "_", " ")
 )
 
-// canonicalHeaders returns the headers x-ms-*, one on each line, ordered by their names. "Prior to
-// service version 2016-05-31, headers with empty values were omitted from the signature string."
+// canonicalHeaders returns the headers x-ms-*, each on a line of its own, sorted by name. "Prior to service
+// version 2016-05-31, headers with empty values were omitted from the signature string."
 func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	var names []string
 	values := map[string]string{}
@@ -102,8 +101,8 @@ func (c *call) canonicalHeaders(order func(a, b string) int) string {
 	return b.String()
 }
 
-// canonicalResource returns the part of the signed string that consists of the account, the path as the
-// client sent it, and the query parameters. Shared Key Lite signs only the parameter comp.
+// canonicalResource returns the part of the signed string that names the resource: the account, the path as
+// the client sent it, and the query parameters. For Shared Key Lite, the only parameter is comp.
 func (c *call) canonicalResource(lite bool) string {
 	path, _, _ := strings.Cut(c.r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 { // absolute form

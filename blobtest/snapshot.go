@@ -8,7 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// snapshotBlob serves Snapshot Blob. It does not change the blob, so the lease is checked as for a read.
+// snapshotBlob serves Snapshot Blob. A snapshot does not change the blob, so the lease is checked as for a
+// read.
 func snapshotBlob(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {
@@ -30,7 +31,7 @@ func snapshotBlob(c *call) (*reply, error) {
 			e := *f.entry
 			v.snapshot = now.UTC().Truncate(100 * time.Nanosecond)
 			if n := len(e.snapshots); n > 0 && !v.snapshot.After(e.snapshots[n-1].snapshot) {
-				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two snapshots must have different names
+				v.snapshot = e.snapshots[n-1].snapshot.Add(100 * time.Nanosecond) // two snapshots must have different times, which are their names
 			}
 			if m != nil {
 				v.etag = c.newETag()
@@ -45,7 +46,6 @@ func snapshotBlob(c *call) (*reply, error) {
 	}})
 }
 
-// deleteSnapshot deletes a snapshot. The lease of the blob does not protect its snapshots.
 func deleteSnapshot(c *call) (*reply, error) {
 	cond, err := c.writeConditions()
 	if err != nil {

@@ -8,17 +8,18 @@ import (
 	"sync"
 )
 
-// A spellingParser reads the bytes of a connection, and stores how the client spelled the names of metadata
-// in a request, because net/http does not keep the case of header names. The documentation says: "Metadata
-// names preserve the case with which they were created, but are case-insensitive when set or read."
+// A spellingParser reads the bytes of a connection to find out how the client spells the names of metadata,
+// because net/http does not keep the case of header names. The documentation says: "Metadata names preserve
+// the case with which they were created, but are case-insensitive when set or read."
 //
-// It parses the head of a request and then ignores all bytes until the request is answered: the body of the
-// request, or new requests that the client pipelined, whose names the server stores in lower case.
+// The parser reads the head of a request, and then ignores all bytes until the request is answered. The
+// ignored bytes are the body of the request, or further requests that the client has pipelined. In those
+// requests, names are in lower case.
 type spellingParser struct {
 	mu      sync.Mutex
-	parsing bool              // the next bytes belong to a head, or come before a head
-	left    int               // bytes that the head can still have; 0 before the head begins
-	line    []byte            // the part of an unfinished line that can matter
+	parsing bool              // the next bytes belong to the head of a request, or come before a head
+	left    int               // how many bytes the head may still have; 0 before the head begins
+	line    []byte            // the relevant part of an unfinished line
 	names   map[string]string // the names as the client spelled them; the keys are in lower case
 }
 
@@ -43,9 +44,9 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line: in the head of a request at most maxHead bytes, and while the parser
-// looks for a head only the last maxEnd bytes, which show whether the line is the first of a head. Such a
-// line can be very long, because it can contain a part of the body of an earlier request.
+// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. Before a head,
+// it stores only the last maxEnd bytes, which show whether the line is the first of a head. A line before a
+// head can be very long, because it can contain a part of an earlier body.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -72,8 +73,8 @@ func (s *spellingParser) readLine(line []byte) {
 	}
 }
 
-// beginAnswer makes the parser look for the head of the next request in everything that it reads from now
-// on. The server must call it before it writes each part of an answer.
+// beginAnswer makes the parser look for the head of the next request in everything that it reads from now on.
+// It must be called before each write of an answer.
 func (s *spellingParser) beginAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *spellingParser) beginAnswer() {
 	clear(s.names)
 }
 
-// spellingOf returns a metadata name, given in lower case, as the client spelled it in the request of ctx.
+// spellingOf returns how the client spelled a metadata name, given in lower case, in the request of ctx.
 func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -95,9 +96,9 @@ func spellingOf(ctx context.Context, name string) string {
 	return name
 }
 
-// setHeaderCase changes the names of headers in an answer to the case that the service uses, for scripts
-// that search the output of curl. Without a server, it changes them to the canonical form of net/http,
-// for [http.Header.Get]. In a server other than that of Serve, it changes nothing.
+// setHeaderCase changes header names in an answer to the case that the service uses, because scripts search
+// the output of curl for them. Without a server, it uses the canonical form of net/http, for
+// [http.Header.Get]. In a server that does not use Serve, it changes nothing.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -6,21 +6,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A write describes a change of a blob. No other request can come between it and the check of the lease.
+// A write is a change of a blob. No other request comes between the check of the lease and the change.
 type write struct {
-	creates  bool // the blob need not exist
-	blocks   bool // the blob can have only uncommitted blocks
+	creates  bool // the blob may be missing
+	blocks   bool // the blob may have only uncommitted blocks
 	infinite bool // if the blob is leased, its lease must be infinite
 	reads    bool // the blob itself does not change, so the lease is checked as for a read
 	cond     conditions
 
-	// prepare checks everything that does not depend on the lease, and returns the change or a failure. If
-	// the lease of an existing blob does not admit the write either, its refusal is the answer.
+	// prepare checks everything that does not depend on the lease, and returns a plan or a failure. If the
+	// lease of an existing blob refuses the write as well, the client gets the refusal of the lease.
 	prepare func(f findResult) (plan, error)
 }
 
-// A plan is a change of a blob that waits for the authority. When it is admitted, writeBlob calls carryOut
-// with the time of the decision.
+// A plan is a change of a blob that the authority has not admitted yet. Once it is admitted, writeBlob calls
+// carryOut with the time of the decision.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 
@@ -74,7 +74,7 @@ func (c *call) writeBlob(w write) (*reply, error) {
 }
 
 // admitCreation admits a request that creates a blob, and returns the time of the creation. It refuses a
-// lease ID, because a new blob has no lease, but versions before 2013-08-15 ignore the ID.
+// request with a lease ID, because a new blob has no lease. Versions before 2013-08-15 ignore the ID.
 func (c *call) admitCreation() (time.Time, error) {
 	if !c.id.IsZero() && c.version >= versionStrictLease {
 		return time.Time{}, c.refused(lease.ActionWrite, lease.Result{}, lease.ErrNotPresent)
@@ -104,9 +104,9 @@ type reading struct {
 	record lease.Record // zero for a snapshot
 }
 
-// readBlob reads a blob or a snapshot, if its lease and the conditions admit the read. "All GET operations
+// readBlob reads a blob or a snapshot if its lease and the conditions admit the read. "All GET operations
 // support a conditional lease parameter, where the operation only proceeds if the lease ID included with the
-// request is valid." If uncommitted is set, a blob with only uncommitted blocks is read as an empty version.
+// request is valid." If uncommitted is true, a blob with only uncommitted blocks is read as an empty version.
 func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	cond, err := c.readConditions("")
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *call) readBlob(uncommitted bool) (r reading, err error) {
 	return r, cond.checkRead(r.etag, r.modified)
 }
 
-// admitSnapshot admits a request for a snapshot. It refuses a lease ID, because a snapshot cannot be leased.
+// admitSnapshot admits a request for a snapshot. It refuses a lease ID, because snapshots cannot be leased.
 func (c *call) admitSnapshot(use lease.Action) error {
 	if _, err := lease.Step(lease.Record{}, lease.Request{Action: use, ID: c.id}, c.o.Clock.Now()); err != nil {
 		return c.refused(use, lease.Result{}, err)
@@ -153,7 +153,7 @@ func (c *call) admitSnapshot(use lease.Action) error {
 	return nil
 }
 
-// versionAt returns the snapshot taken at time t, or the blob itself if t is zero, or nil if there is none.
+// versionAt returns the snapshot of the time t, the blob itself if t is zero, or nil if there is none.
 func (e *entry) versionAt(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

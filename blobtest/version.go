@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// parseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". The service has
-// leases since 2009-09-19.
+// parseVersion parses a version in the form of the header x-ms-version, such as "2012-02-12". Versions before
+// 2009-09-19 are errors, because they have no leases.
 func parseVersion(s string) (lease.Version, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type keyPair struct{ cert, key []byte }
 
 // makeCertificate makes a self-signed certificate for this machine, the given host, and the host names that
-// clients use for an emulator. It lasts a year of real time, because clients check it with their own clocks.
+// clients use for an emulator. It is valid for a real year, because clients check it with their own clocks.
 func makeCertificate(host string) (pair keyPair, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -62,9 +62,9 @@ func makeCertificate(host string) (pair keyPair, err error) {
 	}, nil
 }
 
-// listenTLS adds TLS to the listener l, with the certificate and the key in the given files. If certFile
-// is empty, it writes a new certificate to a temporary file, and returns its name and a function that
-// deletes it. Otherwise the name is empty, and the function does nothing.
+// listenTLS adds TLS to the listener l, with the certificate and the key in the given files. If certFile is
+// empty, it writes a new certificate to a temporary file, and returns the name of this file and a function
+// that deletes it. Otherwise the name is empty, and the function does nothing.
 func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Listener, file string, remove func(), err error) {
 	var cert tls.Certificate
 	remove = func() {}
@@ -89,8 +89,8 @@ func listenTLS(l net.Listener, certFile, keyFile, addr string) (secure net.Liste
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}}), file, remove, nil
 }
 
-// writeTemporary writes b to a new file in the directory for temporary files, which it creates if there
-// is none, as in a minimal container image.
+// writeTemporary writes b to a new file in the directory for temporary files. If this directory is missing,
+// as in a minimal container image, it is created.
 func writeTemporary(b []byte) (name string, err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o777); err != nil {
 		return "", err

@@ -11,14 +11,14 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// These are the paths of the control endpoints. A path of the Blob protocol begins with the name of an
-// account, which cannot begin with an underscore, so no control path is a path of the protocol.
+// These are the paths of the control endpoints. No path of the Blob protocol is equal to one of them, because
+// it begins with the name of an account, which cannot begin with an underscore.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
 )
 
-// A control is an [http.Handler] for the control endpoints, which passes every other request on to the
+// A control is an [http.Handler] that serves the control endpoints, and passes all other requests on to the
 // [blobtest.Handler]. The endpoints need no signature, but refuse requests that a web page could send.
 type control struct {
 	double  *blobtest.Handler
@@ -26,7 +26,7 @@ type control struct {
 }
 
 func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A http.ServeMux would clean the paths of blobs.
+	// This is not an http.ServeMux, which would clean the paths of blobs.
 	path := r.URL.Path
 	switch {
 	case path != clockPath && path != resetPath:
@@ -34,9 +34,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, path+" refuses requests with the header Origin, which browsers send for a page", http.StatusForbidden)
 	case !c.trusted(r.Host):
-		// A malicious web site can make its own host name resolve to this machine. If one of its pages
-		// then sends a request to this machine, the browser considers it a request to the site itself,
-		// and can omit the header Origin. ServeHTTP therefore also checks the Host.
+		// A malicious web site can make its own host name resolve to this machine. A browser then treats
+		// requests to this machine as requests to that site, and can omit the header Origin. ServeHTTP
+		// therefore checks the Host as well.
 		http.Error(w, path+" refuses the Host "+r.Host+": use an IP address, localhost or the host of -addr", http.StatusForbidden)
 	case path == clockPath:
 		serveClock(c.double.Clock(), w, r)
@@ -46,8 +46,8 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first moves the
-// clock forward by the query parameter advance, which is a duration such as 15s or 1m. If the new time is
-// too late for the clock, serveClock moves it to the latest time that it can show, and answers 400.
+// clock forward by the query parameter advance, which is a duration such as 15s or 1m. If the clock cannot
+// show the new time, it moves to the latest time that it can show, and the answer has the status 400.
 func serveClock(clock *leasefault.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -69,7 +69,7 @@ func serveClock(clock *leasefault.Clock, w http.ResponseWriter, r *http.Request)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// Encode fails only if the client is gone, so the error cannot be reported.
+	// Encode fails only if the client is gone, so nobody could be told about the error.
 	_ = json.NewEncoder(w).Encode(struct {
 		Now time.Time `json:"now"`
 	}{clock.Now()})
@@ -91,8 +91,8 @@ func serveReset(double *blobtest.Handler, w http.ResponseWriter, r *http.Request
 
 // trustedHost returns a function that checks the header Host of a request. If other machines can reach the
 // listener, it accepts every Host, because the command does not know all names of this machine. Otherwise it
-// accepts only an IP address, localhost, a name that ends in .localhost, and the host of addr, but not the
-// name of a malicious web site that resolves to this machine.
+// accepts an IP address, localhost, a name that ends in .localhost, and the host of addr. So it rejects a
+// malicious web site whose name resolves to this machine.
 func trustedHost(addr string, bound net.Addr) func(host string) bool {
 	own, _, _ := net.SplitHostPort(addr)
 	tcp, ok := bound.(*net.TCPAddr)

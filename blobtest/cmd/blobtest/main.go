@@ -1,38 +1,38 @@
-// Command blobtest runs a test double of the Azure Blob service. A test can move the clock of its leases.
-// SDK clients of any language use it with the emulator's account:
+// Command blobtest runs a test double of the Azure Blob service, whose clock a test can move to let leases
+// expire. SDK clients of any language connect to it with the emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
-// The command prints a connection string for every account, and then logs a line for every request. While
-// it runs, a test can control it through two addresses:
+// The command prints a connection string for every account, and then logs a line for every request. While the
+// command runs, a test can control it through two addresses:
 //
 //	curl http://127.0.0.1:10000/_clock                         # show the time
 //	curl -X POST 'http://127.0.0.1:10000/_clock?advance=15s'   # move the clock
 //	curl -X POST http://127.0.0.1:10000/_reset                 # delete all containers and blobs
 //
-// If the command listens on all interfaces, it prints the address for other machines and containers, and
-// then addresses of the loopback interface for clients on the same machine.
+// If the command listens on all interfaces, it first prints the address for other machines and containers,
+// and then addresses of the loopback interface for clients on the same machine.
 //
-// Requests to the two control addresses need no signature, but a web page in a browser cannot send them:
-// the header Origin is refused. If the command listens only on the loopback interface, their Host must be
-// an IP address, localhost, a name that ends in .localhost, or the host of -addr.
+// Requests to the two control addresses need no signature. To protect them from web pages in a browser, the
+// command refuses requests with the header Origin. If it listens only on the loopback interface, the Host of
+// a control request must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
 //
-// Requests for containers and blobs need a signature. SDK clients sign their requests, and curl does not.
+// Requests for containers and blobs need a signature. SDK clients sign their requests, but curl does not.
 // With -allow-anyone, requests need no signature, and bearer tokens are not verified.
 //
-// Some clients, such as hashicorp/go-azure-sdk, which Terraform uses, sign requests to the emulator's
-// account in a way that the Blob service does not accept, and get the status 403. They work with every
-// account that has another name: see -account.
+// Some clients sign requests to the emulator's account in a way that the Blob service does not accept, and
+// get the status 403. One of them is hashicorp/go-azure-sdk, which Terraform uses. These clients work with
+// accounts of any other name: see -account.
 //
-// The Date header of each answer shows the time of this command's clock. Some clients, such as rclone,
-// warn if it differs from their own time.
+// The Date header of each answer shows the time of this command's clock. Some clients, such as rclone, warn
+// if that time differs from their own.
 //
-// With -tls the command makes a self-signed certificate, writes it to a file, and prints the name of the
-// file. It removes the file when it ends. The certificate covers localhost, 127.0.0.1, ::1, the host of
-// -addr, the name of the machine, *.blob.localhost and *.blob.core.windows.net.
+// With -tls, the command makes a self-signed certificate and prints the name of a file that contains it. The
+// file is removed when the command ends. The certificate covers localhost, 127.0.0.1, ::1, the host of -addr,
+// the name of the machine, *.blob.localhost and *.blob.core.windows.net.
 //
-// After an interrupt, the command answers the requests in progress, for at most 5 s, and then ends. A
-// second interrupt ends it at once.
+// After an interrupt, the command waits for at most 5 s until the requests in progress are answered, and then
+// ends. A second interrupt ends the command at once.
 //
 // The flags are
 //
@@ -87,8 +87,8 @@ func main() {
 	}
 }
 
-// message returns the error message for err. It begins with the name of the command, and has the name of a
-// flag in place of a field of [blobtest.Options].
+// message returns the error message for err. The message begins with the name of the command, and names flags
+// instead of the fields of [blobtest.Options].
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "blobtest: ")
 	if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
@@ -98,7 +98,7 @@ func message(err error) string {
 	return "blobtest: " + text
 }
 
-// flagNames replaces the names of fields of [blobtest.Options] by the names of the flags that set them.
+// flagNames replaces the names of fields of [blobtest.Options] with the names of their flags.
 var flagNames = strings.NewReplacer("Options.", "", "Accounts", "-account", "Containers", "-container",
 	"MaxBody", "-max-body", "MaxBlob", "-max-blob", "MaxTotal", "-max-total", "Timeout", "-timeout")
 
@@ -111,10 +111,10 @@ type settings struct {
 	addr, clock string
 	quiet, tls  bool
 	cert, key   string
-	certificate string // file of the certificate that was made for this run
+	certificate string // the file of the certificate that was made for this run
 }
 
-// run serves until the context is done. It writes the output for programs to out, and logs to log.
+// run serves until ctx is done. It writes the output for other programs to out, and log messages to log.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {
@@ -194,7 +194,7 @@ func parse(args []string, log io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// withPort returns addr, with the emulator's port if it has none.
+// withPort returns addr. If addr has no port, it adds the port of the emulator.
 func withPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
@@ -202,8 +202,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine connect. They cannot connect to an
-// address such as 0.0.0.0, so it is replaced with a loopback address.
+// usableAddress returns the address to which clients on this machine connect. It replaces an address such as
+// 0.0.0.0, to which they cannot connect, with a loopback address.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -211,13 +211,13 @@ func usableAddress(addr string, bound net.Addr) string {
 	}
 	host := "127.0.0.1"
 	if asked, _, _ := net.SplitHostPort(addr); strings.Contains(asked, ":") {
-		host = "::1" // bound is :: even if addr has 0.0.0.0 or no host
+		host = "::1" // bound is :: even if addr contains 0.0.0.0 or no host
 	}
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// remoteAddress returns the address to which clients on other machines connect if the listener is bound
-// to all interfaces. Otherwise, or if this machine has no name, it returns "".
+// remoteAddress returns the address to which clients on other machines connect. It returns "" if the listener
+// is not bound to all interfaces, or if this machine has no name.
 func remoteAddress(bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	name, err := os.Hostname()
@@ -262,8 +262,8 @@ func parseClock(mode string) (rate float64, err error) {
 	return rate, nil
 }
 
-// announce prints the addresses for clients, and the connection strings in the order of account names.
-// The string remote is the address for other machines, or empty.
+// announce prints the addresses for clients, and the connection strings in the order of account names. The
+// argument remote is the address for other machines, or empty.
 func (s *settings) announce(out io.Writer, addr, remote string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
