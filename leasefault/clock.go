@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Clock is a [lease.Clock] that a test can set to a wrong time or a wrong rate, for a holder or, with
-// [Skew], for a store. A new Clock has the time and the rate of package time. The zero Clock is ready to use.
+// A Clock is a [lease.Clock] that a test can set to a wrong time or run at a wrong rate. Use it for a holder
+// or, with [Skew], for a store. A new Clock agrees with package time. The zero Clock is ready to use.
 //
-// The methods of a Clock are safe for concurrent use by multiple goroutines. It does not have to be
-// closed. In a synctest bubble, it is based on the fake clock of the bubble.
+// The methods of a Clock are safe for concurrent use by multiple goroutines. A Clock need not be closed. In a
+// synctest bubble, a Clock follows the fake clock of the bubble.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // the time of package time when this clock was last set; zero before the first use
+	base    time.Time // the time of package time when this Clock was last set; zero before the first use
 	shown   time.Time // the time that this clock showed at base
 	rate    float64
 	paused  bool
@@ -23,7 +23,7 @@ type Clock struct {
 const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 
 type alarm struct {
-	at    time.Time // the due time on this clock
+	at    time.Time // when the alarm is due on this clock
 	ring  chan time.Time
 	timer *time.Timer
 }
@@ -31,8 +31,8 @@ type alarm struct {
 // NewClock returns a Clock that shows the same time as package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
-// NewClockAt returns a Clock that begins at start, in UTC, and runs at the given rate, for which the rules of
-// [Clock.Rate] hold. At rate 0, it moves only when the test calls [Clock.Step].
+// NewClockAt returns a Clock that begins at start, in UTC, and runs at the given rate, as set by
+// [Clock.Rate]. At rate 0, the Clock moves only when the test calls [Clock.Step].
 func NewClockAt(start time.Time, rate float64) *Clock {
 	c := NewClock()
 	c.Rate(rate)
@@ -40,7 +40,7 @@ func NewClockAt(start time.Time, rate float64) *Clock {
 	return c
 }
 
-// lock locks the mutex of the clock. Its first call also starts the clock.
+// lock locks the mutex of the clock. The first call also starts the clock.
 func (c *Clock) lock() {
 	c.mu.Lock()
 	if c.base.IsZero() {
@@ -56,7 +56,7 @@ func (c *Clock) Now() time.Time {
 	return c.now()
 }
 
-// After returns a channel of capacity 1, on which the clock sends its time when it has advanced by d.
+// After returns a channel of capacity 1, on which the Clock sends its time when the Clock has advanced by d.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	c.lock()
 	defer c.mu.Unlock()
@@ -71,26 +71,27 @@ func (c *Clock) Step(d time.Duration) {
 	c.set(func() { c.shown = atMost(c.shown.Add(d)) })
 }
 
-// Rate sets the speed of the clock relative to package time: Rate(2) makes it run twice as fast, and Rate(0)
-// stops it. Rate panics if rate is negative, infinite or not a number. To move the clock backward, use Step.
+// Rate sets the speed of the Clock relative to package time: Rate(2) makes the Clock run twice as fast, and
+// Rate(0) stops it. Rate panics if rate is negative, infinite or not a number. Use Step to move the Clock
+// backward.
 //
 // After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, the longest
-// [time.Duration], and then stands still until the next such call. It never shows a later time than the end of
-// the year 9999, which is also the last time that a record of a lease can contain.
+// [time.Duration], and then stands still until the next such call. A Clock never shows a time after the year
+// 9999, because a record of a lease cannot contain such a time.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
 	c.set(func() { c.rate = rate })
 }
 
-// Pause simulates a process that the operating system has suspended. Until Resume is called, no timer
-// fires: the clock sends nothing on the channels that After has returned. But Now still shows that time
-// passes; to stop the time itself, call Rate(0).
+// Pause simulates a process that the operating system has suspended. Until Resume is called, no timer fires:
+// the Clock sends nothing on the channels that After has returned. Now still shows that time passes. To stop
+// the time itself, call Rate(0).
 func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. For each timer that has expired during the Pause, it sends the time of the clock
-// on the channel that After returned.
+// Resume ends a Pause. For each timer that has expired during the Pause, the Clock sends its time on the
+// channel that After has returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -124,7 +125,7 @@ func atMost(t time.Time) time.Time {
 	return t
 }
 
-// duration converts ns nanoseconds to a time.Duration, and to the longest one if ns is too large.
+// duration converts ns nanoseconds to a time.Duration. If ns is too large, it returns the longest Duration.
 func duration(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64
@@ -132,8 +133,8 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due, and otherwise sets its timer, unless that would run for more
-// than a century. During a Pause, arm only stops the timer.
+// arm delivers the alarm a if it is due. Otherwise arm sets a timer for the alarm, unless the timer would run
+// for more than a century. During a Pause, arm only stops the timer.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -148,11 +149,11 @@ func (c *Clock) arm(a *alarm) {
 		a.ring <- now
 		return
 	}
-	if a.at.After(c.shown.Add(math.MaxInt64)) { // the clock stops before a.at
+	if a.at.After(c.shown.Add(math.MaxInt64)) { // the clock stops before the alarm is due
 		return
 	}
 	if c.rate != 1 {
-		left = duration(float64(left)/c.rate + 1) // rounded up, so that the timer is not early
+		left = duration(float64(left)/c.rate + 1) // rounded up, so that the timer does not fire early
 	}
 	if left > century { // the clock is slow, or its rate is 0
 		return

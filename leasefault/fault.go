@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates. The
-// error of a context does not wrap it.
+// ErrInjected is wrapped by every error that a [Fault] or a [WatchFault] of this package creates. The error
+// of a context does not wrap ErrInjected.
 var ErrInjected = errors.New("leasefault: injected fault")
 
-// A Fault is called instead of a method of an authority or a store, and decides what happens to the call.
-// To execute the method, it calls [Call.Send], once or several times. If it never calls Send, the call is
+// A Fault is called instead of a method of an authority or a store, and decides what happens to the call. To
+// execute the method, the Fault calls [Call.Send], once or several times. If it never calls Send, the call is
 // dropped.
 //
 // If the Fault returns nil, the caller gets the result of the last Send, even if that result is an error.
-// If there was no Send, the caller gets an error that wraps [ErrInjected]. If the Fault returns an error,
-// the caller gets that error, which does not show whether the call was executed.
+// Without a Send, the caller gets an error that wraps [ErrInjected]. If the Fault returns an error, the
+// caller gets that error, and cannot tell from it whether the call was executed.
 //
 // A Fault must be safe for concurrent use by multiple goroutines, and return soon after ctx is done.
 type Fault func(ctx context.Context, c *Call) error
 
 // A Call is one call of an authority or a store. It is safe for concurrent use if its fields do not change.
 type Call struct {
-	Op   string // the name of a lease.Action, or "load" or "swap"
+	Op   string // the name of a lease.Action, "load" or "swap"
 	Name string // the name of the lease
 
 	do   func(context.Context) (any, error)
-	last any // the last successful answer to the same operation on the same name; nil if there is none
+	last any // the last successful answer to the same operation on the same lease, or nil
 
 	mu     sync.Mutex
 	sent   bool
@@ -37,8 +37,8 @@ type Call struct {
 	err    error
 }
 
-// Send executes the call and returns its error. Multiple goroutines may call Send concurrently, even
-// after the [Fault] has returned.
+// Send executes the call and returns its error. It may be called concurrently, even after the [Fault] has
+// returned.
 func (c *Call) Send(ctx context.Context) error {
 	answer, err := c.do(ctx)
 	c.keep(answer, err)
@@ -51,13 +51,12 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// copyWith returns a copy of the call. The method Send of the copy executes do, and stores the answer in
-// the copy.
+// copyWith returns a copy of the call, whose method Send calls do and stores the answer in the copy.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }
 
-// executeWith applies the fault f to the call, and returns the answer and the error for the caller.
+// executeWith applies the fault f to the call, and returns what the caller gets.
 func (c *Call) executeWith(ctx context.Context, f Fault) (any, error) {
 	if err := f(ctx, c); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func (c *Call) lost(what string) error {
 	return fmt.Errorf("%w: the %s of %s %q is lost", ErrInjected, what, c.Op, c.Name)
 }
 
-// blockUntilDone simulates a lost request or answer. It blocks until ctx is done, and returns its error.
+// blockUntilDone simulates a lost request or answer: it blocks until ctx is done, and returns its error.
 func (c *Call) blockUntilDone(ctx context.Context, what string) error {
 	if ctx.Done() == nil {
 		return c.lost(what) // the caller would wait forever
@@ -83,7 +82,7 @@ func (c *Call) blockUntilDone(ctx context.Context, what string) error {
 	return ctx.Err()
 }
 
-// wait waits until d has passed or ctx is done.
+// wait waits until d has passed, or until ctx is done.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -95,13 +94,12 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// LoseRequest drops the request, waits until ctx is done, and returns the error of ctx. The request is
-// never executed. If ctx can never be done, it does not wait, and returns an error at once.
+// LoseRequest drops the request, waits until ctx is done, and returns the error of ctx. The request is never
+// executed. If ctx can never be done, LoseRequest returns an error at once.
 func LoseRequest(ctx context.Context, c *Call) error { return c.blockUntilDone(ctx, "request") }
 
-// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns the error of
-// ctx. If ctx can never be done, it does not wait, and returns an error after it has executed the
-// request.
+// LoseAnswer executes the request, drops the answer, waits until ctx is done, and returns the error of ctx.
+// If ctx can never be done, LoseAnswer returns an error as soon as it has executed the request.
 func LoseAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return c.blockUntilDone(ctx, "answer")
@@ -116,8 +114,8 @@ func FailAnswer(ctx context.Context, c *Call) error {
 	return c.lost("answer")
 }
 
-// DelayRequest waits for d and then executes the request. If ctx ends during the delay, it returns the
-// error of ctx, and the request is never executed. With [Detach], the request is executed even then.
+// DelayRequest waits for d and then executes the request. If ctx ends during the delay, DelayRequest returns
+// the error of ctx, and the request is never executed. To execute the request even then, use [Detach].
 func DelayRequest(d time.Duration) Fault {
 	must(d >= 0, "DelayRequest: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -130,7 +128,7 @@ func DelayRequest(d time.Duration) Fault {
 }
 
 // DelayAnswer executes the request at once, and returns the answer after d. If ctx ends during the delay,
-// it returns the error of ctx.
+// DelayAnswer returns the error of ctx.
 func DelayAnswer(d time.Duration) Fault {
 	must(d >= 0, "DelayAnswer: d is %v, and must not be negative", d)
 	return func(ctx context.Context, c *Call) error {
@@ -139,16 +137,16 @@ func DelayAnswer(d time.Duration) Fault {
 	}
 }
 
-// Duplicate executes the request twice. The caller gets the second answer.
+// Duplicate executes the request twice, and returns the second answer.
 func Duplicate(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	_ = c.Send(ctx)
 	return nil
 }
 
-// Stale returns an old answer, like a replica that lags behind: the answer to the last successful call of
-// the same operation on the same lease. If there was no such call, Stale executes this one. Use it for
-// [Load] and [lease.ActionRead].
+// Stale returns an old answer, like a replica that lags behind: the answer to the last successful call of the
+// same operation on the same lease. Without such a call, Stale executes the request. Use Stale for [Load] and
+// [lease.ActionRead].
 func Stale(ctx context.Context, c *Call) error {
 	if c.last == nil {
 		_ = c.Send(ctx)

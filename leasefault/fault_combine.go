@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Before calls f, and then executes the request. For example, f can break the lease or cancel the context.
+// Before calls f and then executes the request. For example, f can break the lease or cancel the context.
 func Before(f func()) Fault {
 	must(f != nil, "Before: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -17,7 +17,7 @@ func Before(f func()) Fault {
 	}
 }
 
-// After executes the request, and then calls f. The caller gets the answer when f has returned.
+// After executes the request and then calls f. The caller gets the answer when f has returned.
 func After(f func()) Fault {
 	must(f != nil, "After: the function must not be nil")
 	return func(ctx context.Context, c *Call) error {
@@ -27,9 +27,8 @@ func After(f func()) Fault {
 	}
 }
 
-// If returns a Fault that applies f to a call if on returns true at the beginning of the call. For
-// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is
-// true.
+// If returns a Fault that calls on at the beginning of each call, and applies f if on returns true. For
+// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)
@@ -42,8 +41,8 @@ func If(on func() bool, f Fault) Fault {
 	}
 }
 
-// Chain combines several faults. When one of them calls [Call.Send], the next one is applied, and when
-// the last one does, the call is executed. If a fault drops the call, those after it are not applied.
+// Chain combines several faults. When a fault calls [Call.Send], the next fault is applied, and when the last
+// fault calls Send, the call is executed. If a fault drops the call, the faults after it are not applied.
 func Chain(faults ...Fault) Fault {
 	mustFaults("Chain", faults...)
 	return chain(faults)
@@ -70,8 +69,8 @@ func chain(faults []Fault) Fault {
 	}
 }
 
-// Random applies, with the probability p, one of the given faults at random. With the same seed, it always
-// applies the same fault to the n-th call of an operation, so a test run can be repeated.
+// Random applies one of the given faults, chosen at random, with the probability p. With the same seed, the
+// n-th call of an operation always gets the same fault, so that a test run can be repeated.
 func Random(seed uint64, p float64, faults ...Fault) Fault {
 	mustProbability("Random", p)
 	mustFaults("Random", faults...)

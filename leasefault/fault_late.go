@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Detach returns a Fault that applies f to a request, but gives the request a context of its own, so that
-// the request goes on when the caller has stopped waiting. If the context of the caller ends, the caller
-// gets its error at once. At the end of the test, a cleanup function cancels all detached requests that
-// are still in progress, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a request
-// that arrives late.
+// Detach returns a Fault that applies f to a request, but gives the request its own context, so that the
+// request continues when the caller has stopped waiting. If the context of the caller ends, the caller gets
+// the error of that context at once. When the test ends, a cleanup function cancels all requests that are
+// still running, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives
+// late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -25,10 +25,10 @@ func Detach(t testing.TB, f Fault) Fault {
 	}
 }
 
-// Repeat returns a Fault that sends the request, returns the answer to the caller, and then sends the
-// request a second time. It applies the fault f only to the second request, which goes on even if the
-// context of the caller ends, as with [Detach]. For example, Repeat(t, DelayRequest(d)) sends the
-// request a second time when d has passed since the first answer.
+// Repeat returns a Fault that sends the request, returns the answer to the caller, and then sends the request
+// again. It applies the fault f only to the second request, which continues even if the context of the caller
+// ends, as with [Detach]. For example, Repeat(t, DelayRequest(d)) sends the request again when d has passed
+// since the first answer.
 func Repeat(t testing.TB, f Fault) Fault {
 	must(t != nil, "Repeat: t must not be nil")
 	mustFaults("Repeat", f)
@@ -40,8 +40,8 @@ func Repeat(t testing.TB, f Fault) Fault {
 	}
 }
 
-// background runs f in a goroutine. At the end of the test, a cleanup function cancels the context of f
-// and waits until f has returned.
+// background runs f in a goroutine. When the test ends, a cleanup function cancels its context and waits for
+// f.
 func background(t testing.TB, ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A Gate blocks calls until it is opened, so that a test can force an order of events. HoldRequest,
-// HoldAnswer, OpenBefore and OpenAfter are faults:
+// A Gate blocks calls until it is opened, so that a test can force an order of events. Its methods
+// HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
 //
 //	gate := leasefault.NewGate()
 //	auth = leasefault.Script(auth,
 //		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
 //		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
 //
-// If the context of a blocked call is done, the call returns its error. With [Detach], the Gate blocks a
-// request even after the context of the caller is done. A Gate cannot be closed again. The zero Gate is
-// closed and ready to use. The methods of a Gate are safe for concurrent use by multiple goroutines.
+// If the context of a blocked call is done, the call returns the error of the context. With [Detach], the
+// Gate blocks a request even after the context of the caller is done. An open Gate cannot be closed again.
+// The zero Gate is closed and ready to use. A Gate is safe for concurrent use by multiple goroutines.
 type Gate struct {
 	making            sync.Once
 	reached, open     chan struct{}
@@ -25,7 +25,7 @@ type Gate struct {
 // NewGate returns a closed Gate.
 func NewGate() *Gate { return new(Gate) }
 
-// HoldRequest waits until the gate is open, and then executes the request.
+// HoldRequest waits until the Gate is open, and then executes the request.
 func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	if err := g.pass(ctx); err != nil {
 		return err
@@ -34,34 +34,34 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// HoldAnswer executes the request, and returns the answer when the gate is open.
+// HoldAnswer executes the request, and returns the answer when the Gate is open.
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
 }
 
-// OpenBefore opens the gate, and then executes the request.
+// OpenBefore opens the Gate, and then executes the request.
 func (g *Gate) OpenBefore(ctx context.Context, c *Call) error {
 	g.Open()
 	_ = c.Send(ctx)
 	return nil
 }
 
-// OpenAfter executes the request, and then opens the gate.
+// OpenAfter executes the request, and then opens the Gate.
 func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	g.Open()
 	return nil
 }
 
-// Open opens the gate. It may be called more than once.
+// Open opens the Gate. It may be called more than once.
 func (g *Gate) Open() {
 	g.begin()
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel that the Gate closes when HoldRequest or HoldAnswer first reaches the gate,
-// even if the gate is already open.
+// Reached returns a channel that is closed by the first call of HoldRequest or HoldAnswer, even if the Gate
+// is already open.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

@@ -2,7 +2,7 @@ package leasefault
 
 import "fmt"
 
-// must panics if ok is false. The text of the panic names the bad argument and its bound.
+// must panics if ok is false. The format describes the bad argument and its bound.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic("leasefault: " + fmt.Sprintf(format, args...))

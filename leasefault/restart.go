@@ -10,20 +10,21 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A Loss says which data a store loses when it restarts.
+// A Loss says which data a store loses when the store restarts.
 type Loss uint8
 
 const (
-	// LoseMemory makes a restart delete all records of the store, including the epochs.
+	// LoseMemory makes a store lose all records, including their epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm makes the store forget when each lease began. Its full duration starts again at the first
-	// Load after the restart.
+	// ResetTerm makes a store forget when each lease began. A full duration starts again at the first Load
+	// after the restart.
 	ResetTerm
 )
 
-// Restartable returns a store that wraps s, and a function that simulates a restart, in which the returned
-// store loses the data that loss specifies. Records that are written after the restart are complete.
+// Restartable returns a store that wraps s, and a function restart that simulates a restart of this store. At
+// a restart, the returned store loses the data that loss specifies. Records that are written after the
+// restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")
 	must(loss <= ResetTerm, "Restartable: the loss is %d, and must be LoseMemory or ResetTerm", loss)
@@ -36,9 +37,9 @@ type restartable struct {
 	loss Loss
 
 	mu    sync.Mutex
-	again bool              // whether restart was called
-	since map[string]string // the versions that were committed after the restart, by name
-	epoch map[string]uint64 // the epochs that were lost in the restart, by name
+	again bool              // restart was called
+	since map[string]string // the version of each name that was committed after the restart
+	epoch map[string]uint64 // the epoch of each name that was lost in the restart
 	began map[string]time.Time
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A StoreOp is an operation of a [lease.Store]. A [Line] applies a fault to calls of one operation.
+// A StoreOp is an operation of a [lease.Store], to whose calls a [Line] can apply a fault.
 type StoreOp uint8
 
 const (
@@ -39,12 +39,12 @@ type operation interface {
 	String() string
 }
 
-// A Line is one line of a script. It applies a fault to some calls of an operation. [Nth], [First], [From]
-// and [Always] return a Line, and panic if the fault is nil, n is less than 1, or op does not exist.
+// A Line is one line of a script, which applies a fault to some calls of an operation. [Nth], [First], [From]
+// and [Always] return a Line. They panic if the fault is nil, n is less than 1, or op does not exist.
 type Line[Op operation] struct {
 	op    Op
-	from  int // the number of the first call of op with the fault, counted from 1
-	to    int // the number of the last call of op with the fault; 0: the fault applies to all later calls
+	from  int // the number of the first call of op with the fault; the first call of op has the number 1
+	to    int // the number of the last call of op with the fault; 0 if there is no last one
 	fault Fault
 }
 
@@ -58,7 +58,7 @@ func First[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, n, f}.validate("First", n)
 }
 
-// From returns a [Line] that applies f to the n-th call of op and to all later ones.
+// From returns a [Line] that applies f to the n-th call of op and to all later calls.
 func From[Op operation](n int, op Op, f Fault) Line[Op] {
 	return Line[Op]{op, n, 0, f}.validate("From", n)
 }
@@ -68,8 +68,7 @@ func Always[Op operation](op Op, f Fault) Line[Op] {
 	return Line[Op]{op, 1, 0, f}.validate("Always", 1)
 }
 
-// validate returns l, or panics if n or a field of l is invalid. The panic's message begins with the name
-// of the constructor, such as Nth.
+// validate returns l, or panics if n or a field of l is invalid. The constructor is named in the message.
 func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	must(n >= 1, "%s: n is %d, and must be at least 1, the first call", constructor, n)
 	mustFaults(constructor, l.fault)
@@ -81,20 +80,19 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns an authority that passes calls on to the authority a, and applies the faults of the
-// given lines to some of these calls. If several lines apply to a call, their faults are combined as by
-// [Chain], in the order of the lines. Each line counts the calls of its operation for all leases
-// together.
+// Script returns an authority that passes calls on to the authority a, and applies the faults of the given
+// lines to some of these calls. If several lines apply to a call, their faults are combined in the order of
+// the lines, as by [Chain]. Each line counts the calls of its operation for all leases together.
 //
 // The faults of [Detach] and [Repeat] use the authority a until their cleanup functions have run. Cleanup
-// functions run in the reverse order of their registration. So if a cleanup function of yours closes the
-// authority a, register it before you make such a fault.
+// functions run in the reverse order of their registration. If one of your cleanup functions closes the
+// authority a, register that function before you make such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return wrap.Authority(&scripted{a, newCallCounter("Script", lines)}, a)
 }
 
-// ScriptStore returns a store that passes calls on to s and applies faults to some of them, as [Script] does.
+// ScriptStore is like [Script] for a store: it passes calls on to s, and applies faults to some of them.
 func ScriptStore(s lease.Store, lines ...Line[StoreOp]) lease.Store {
 	must(s != nil, "ScriptStore: the store must not be nil")
 	return wrap.Store(&scriptedStore{s, newCallCounter("ScriptStore", lines)}, s)
@@ -134,20 +132,20 @@ func executeScripted[Op operation, A any](ctx context.Context, counter *callCoun
 	faults, last := counter.addCall(about)
 	c := &Call{Op: op.String(), Name: name, last: last, do: func(ctx context.Context) (any, error) { return do(ctx) }}
 	answer, err := c.executeWith(ctx, chain(faults))
-	a, answered := answer.(A) // answered is false if the error comes from a fault
+	a, answered := answer.(A) // answered is false if a fault has returned the error
 	if answered && err == nil {
 		counter.keep(about, a)
 	}
 	return a, err
 }
 
-// A callCounter counts the calls for each line of a script, and stores the last successful answer of each
+// A callCounter counts the calls for each line of a script. It also stores the last successful answer of each
 // operation on each lease.
 type callCounter[Op operation] struct {
 	lines []Line[Op]
 
 	mu    sync.Mutex
-	count []int // the calls so far, for each line
+	count []int // for each line, the number of calls so far
 	last  map[about[Op]]any
 }
 
@@ -163,8 +161,8 @@ func newCallCounter[Op operation](constructor string, lines []Line[Op]) *callCou
 	return &callCounter[Op]{lines: slices.Clone(lines), count: make([]int, len(lines)), last: map[about[Op]]any{}}
 }
 
-// addCall counts a call, and returns the faults that apply to it, and the last successful answer to the
-// same operation on the same lease.
+// addCall counts a call. It returns the faults for this call, and the last successful answer to the same
+// operation on the same lease.
 func (c *callCounter[Op]) addCall(call about[Op]) (faults []Fault, last any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Skew returns a store that keeps its records in s, but takes its time from c. So [Clock.Step] of c moves
-// the time of the store, and while c is stopped, no lease expires. Do not write to s directly, because
-// only the returned store knows when each lease ends on c.
+// Skew returns a store that keeps its records in s, but takes its time from the Clock c. So [Clock.Step]
+// moves the time of the store, and while the Clock is stopped, no lease expires. Do not write to s directly,
+// because only the returned store knows when each lease ends on the Clock.
 func Skew(s lease.Store, c *Clock) lease.Store {
 	must(s != nil, "Skew: the store must not be nil")
 	must(c != nil, "Skew: the clock must not be nil")
@@ -21,7 +21,7 @@ func Skew(s lease.Store, c *Clock) lease.Store {
 type skewed struct {
 	lease.Store
 	clock *Clock
-	turn  chan struct{} // full during a Swap, so that there is one Swap at a time
+	turn  chan struct{} // full during a Swap, so that only one Swap runs at a time
 
 	mu      sync.Mutex
 	records map[string]skewedRecord // by name
@@ -37,7 +37,7 @@ func (s *skewed) Load(ctx context.Context, name string) (lease.Snapshot, error) 
 	return s.shift(name, snap), err
 }
 
-// shift converts the times in a snapshot of the inner store to times of the clock s.clock.
+// shift converts the times in a snapshot of the inner store to times of the Clock of s.
 func (s *skewed) shift(name string, snap lease.Snapshot) lease.Snapshot {
 	if snap.Version == "" {
 		return snap

@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Tamper returns a store that calls f to change its records, as if an operator had edited them by hand.
-// It calls f with the record of every snapshot that Load returns, and of every entry that List returns,
-// but not for the records of a Swap. f must be safe for concurrent use by multiple goroutines.
+// Tamper returns a store that calls f to change its records, as if an operator had edited them by hand. It
+// calls f with the record of every snapshot that Load returns, and of every entry that List returns, but not
+// with the records of a Swap. The function f must be safe for concurrent use by multiple goroutines.
 func Tamper(s lease.Store, f func(name string, r *lease.Record)) lease.Store {
 	must(s != nil, "Tamper: the store must not be nil")
 	must(f != nil, "Tamper: the function must not be nil")
@@ -43,9 +43,9 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that passes each request on to a, and calls f with the answer before it
-// returns it. For example, f can remove the record from the answer or reduce MinRemaining. f must be safe
-// for concurrent use by multiple goroutines.
+// Answer returns an authority that passes each request on to a, and calls f with the answer before the caller
+// gets it. For example, f can remove the record from the answer, or reduce MinRemaining. The function f must
+// be safe for concurrent use by multiple goroutines.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")

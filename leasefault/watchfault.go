@@ -10,16 +10,16 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns
-// the channel from which the caller of Watch receives signals, and must close that channel when ctx is
-// done or the real watch is lost. It must be safe for concurrent use by multiple goroutines.
+// A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns the
+// channel from which the caller of Watch receives signals. It must close that channel when ctx is done or the
+// real watch is lost. A WatchFault must be safe for concurrent use by multiple goroutines.
 //
-// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply two of them, call Lossy again with
-// the authority that the first call returned.
+// [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply a second WatchFault, call Lossy again
+// with the authority that the first call has returned.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns an authority that passes calls on to a and applies f to every watch. If a is not a
-// [lease.Watcher], Lossy returns a unchanged. The following line loses all signals:
+// Lossy returns an authority that passes calls on to a, and applies f to every watch. If a is not a
+// [lease.Watcher], Lossy returns a unchanged. For example, the following line loses all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
@@ -37,7 +37,7 @@ type lossyAuthority struct {
 	lossy
 }
 
-// LossyStore returns a store that passes calls on to s and applies f to every watch. If s is not a
+// LossyStore returns a store that passes calls on to s, and applies f to every watch. If s is not a
 // [lease.Watcher], LossyStore returns s unchanged.
 func LossyStore(s lease.Store, f WatchFault) lease.Store {
 	must(s != nil, "LossyStore: the store must not be nil")
@@ -63,12 +63,12 @@ func (l lossy) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return l.f(ctx, func(ctx context.Context) (<-chan struct{}, error) { return l.Watcher.Watch(ctx, name) })
 }
 
-// FailWatch does not start a watch, and returns an error.
+// FailWatch returns an error and does not start a watch.
 func FailWatch(context.Context, func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 	return nil, fmt.Errorf("%w: the watch is lost", ErrInjected)
 }
 
-// CloseWatch starts a watch and closes it after d.
+// CloseWatch returns a WatchFault that starts a watch and closes it after d.
 func CloseWatch(d time.Duration) WatchFault {
 	must(d >= 0, "CloseWatch: d is %v, and must not be negative", d)
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
@@ -83,8 +83,8 @@ func CloseWatch(d time.Duration) WatchFault {
 	}
 }
 
-// LoseSignals returns a WatchFault that drops each signal of a watch with the probability p. With the
-// same seed, it always drops the same signals.
+// LoseSignals returns a WatchFault that drops each signal of a watch with the probability p. With the same
+// seed, the same signals are dropped.
 func LoseSignals(seed uint64, p float64) WatchFault {
 	mustProbability("LoseSignals", p)
 	return relay(func() func(context.Context) bool {
@@ -93,8 +93,8 @@ func LoseSignals(seed uint64, p float64) WatchFault {
 	})
 }
 
-// DelaySignals delays every signal of a watch by at least d. The delays follow one another: the delay
-// of the second signal starts when the delay of the first has ended.
+// DelaySignals returns a WatchFault that delays every signal of a watch by at least d. The delay of a signal
+// begins only when the delay of the previous signal has ended.
 func DelaySignals(d time.Duration) WatchFault {
 	must(d >= 0, "DelaySignals: d is %v, and must not be negative", d)
 	return relay(func() func(context.Context) bool {
@@ -102,8 +102,8 @@ func DelaySignals(d time.Duration) WatchFault {
 	})
 }
 
-// relay returns a WatchFault with a goroutine for each watch, which ends with the watch and forwards the
-// signals for which a filter from newFilter returns true.
+// relay returns a WatchFault with a goroutine for each watch. The goroutine forwards the signals for which a
+// filter from newFilter returns true, and ends with the watch.
 func relay(newFilter func() func(context.Context) bool) WatchFault {
 	return func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
 		in, err := watch(ctx)
