@@ -1,15 +1,13 @@
-// Cron shows a scheduled job. A scheduler starts the job on every machine, but only one machine
-// does the work. In the program Cron, the machines are goroutines that share a report in memory. To
-// write such a job for real machines, copy pglease/examples/job, which stores the report in
-// PostgreSQL.
+// Cron shows a scheduled job. A scheduler starts the job on every machine, but only one machine does the
+// work. In this program, the machines are goroutines that share a report in memory. To write such a job for
+// real machines, copy pglease/examples/job, which stores the report in PostgreSQL.
 //
-// A lease alone does not make a scheduled job run only once. The lease prevents two machines from
-// working at the same time. However, if a machine starts after another machine has finished the
-// job, it gets the lease too. The job therefore stores the day of the last report together with the
-// report. The job reads and writes the stored day only in functions that it passes to
-// fencing.Guard.Do. The guard rejects machines with older tokens. If a machine crashes during the
-// work, the day is not stored, and the next machine runs the job. Other effects of the job, such as
-// sending a mail, can happen twice, because a machine can crash before it stores the day.
+// A lease alone does not make a scheduled job run only once: it only prevents two machines from working at
+// the same time. A machine that starts after another machine has finished the job gets the lease, too. The
+// job therefore stores the day of the last report together with the report. The job reads and writes that day
+// only in functions that it passes to fencing.Guard.Do, so the guard rejects machines with older tokens. If a
+// machine crashes during the work, the day is not stored, and the next machine runs the job. Other effects of
+// the job, such as sending a mail, can happen twice, because a machine can crash before it stores the day.
 //
 // The program exits after less than two seconds.
 //
@@ -31,21 +29,20 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A report is the resource that the lease protects. The guard of a report accepts a write from any
-// machine that has a valid fencing token. A program that stores the report in a database also
-// stores the guard's newest token there, as package fencing describes.
+// A report is the resource that the lease protects. Its guard accepts a write unless it has seen a newer
+// fencing token. A program that stores the report in a database also stores the newest token there, as
+// package fencing describes.
 type report struct {
 	guard fencing.Guard
 	day   string // the day of the last finished report
 }
 
-// The scheduler calls nightly on every machine. The returned text says whether this machine ran the
-// job.
+// nightly is called by the scheduler on every machine. The text says whether this machine did the job.
 func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string, error) {
 	did := "finds it done"
 	ran, err := session.TryRun(ctx, l, func(ctx context.Context, tok lease.Token) error {
 		done := false
-		// After this call, the guard rejects writes of all holders that have older tokens.
+		// From now on, the guard rejects all writes with older tokens.
 		err := r.guard.Do(tok, func() error { done = r.day == day; return nil })
 		if err != nil || done {
 			return err
@@ -54,7 +51,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 		if err := work(ctx); err != nil {
 			return err
 		}
-		return r.guard.Do(tok, func() error { r.day = day; return nil }) // Real code writes the result here too.
+		return r.guard.Do(tok, func() error { r.day = day; return nil }) // real code writes the result here, too
 	}, nil)
 	if err == nil && !ran {
 		did = "leaves it to another"
@@ -62,8 +59,7 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work does the job. If ctx ends, work returns early. The lease is then about to end, or the
-// machine shuts down.
+// work does the job. If ctx ends, work returns early, because the lease or the machine is about to stop.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(800 * time.Millisecond):
@@ -74,21 +70,19 @@ func work(ctx context.Context) error {
 }
 
 func main() {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // This program prints its own messages.
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // this program prints its own messages
 	if err := run(log.New(os.Stdout, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// duration is short so that the example runs quickly. Real leases last for seconds. The lease is
-// renewed while work runs.
+// duration is short so that the example runs quickly. The lease is renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run starts three machines within 40 ms, and a fourth machine after 1.2 s. The fourth machine
-// simulates a machine whose clock is slow.
+// run starts three machines within 40 ms, and after 1.2 s a fourth one, as if its clock were slow.
 func run(out *log.Logger) error {
 	ctx := context.Background()
-	store := memory.New(nil) // In a real program, all machines share a database.
+	store := memory.New(nil) // in a real program, all machines share a database
 	r := new(report)
 	machine := func(name string, late time.Duration) error {
 		time.Sleep(late)
@@ -100,7 +94,7 @@ func run(out *log.Logger) error {
 		if err == nil {
 			out.Println(name, did)
 		}
-		return errors.Join(err, l.Close(ctx)) // If an error left the lease held, Close releases it.
+		return errors.Join(err, l.Close(ctx)) // if an error has left the lease held, Close releases it
 	}
 	var machines sync.WaitGroup
 	errs := make([]error, 4)

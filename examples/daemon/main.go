@@ -1,11 +1,10 @@
-// Daemon shows a program that runs on every machine but works only on one machine, the leader. A
-// leader that loses the lease waits for the lease again. A leader that is asked to stop finishes
-// its current work and then releases the lease. The program runs two daemons. First an operator
-// breaks the lease of the first daemon. Later both daemons are stopped, one after the other. The
-// program exits after less than two seconds.
+// Daemon shows a program that runs on every machine but works only on one of them, the leader. A leader that
+// loses the lease waits for the lease again. A leader that is asked to stop finishes its current work and
+// then releases the lease. The example runs two daemons. First an operator breaks the lease of the first
+// daemon. Later both daemons are stopped, one after the other. The program exits after less than two seconds.
 //
-// The two daemons run in one process, so they can share a guard in memory. If the daemons ran on
-// different machines, the service or the database that stores the index would need the guard: see
+// Because both daemons run in one process, they can share a guard in memory. If the daemons ran on different
+// machines, the guard would have to be in the service or the database that stores the index: see
 // examples/service and pglease/examples/guarded.
 //
 //	go run ./examples/daemon
@@ -31,7 +30,7 @@ import (
 const (
 	duration = 300 * time.Millisecond
 	interval = 100 * time.Millisecond
-	draining = 400 * time.Millisecond // longer than duration, so the lease is renewed while the daemon drains
+	draining = 400 * time.Millisecond // longer than duration, so that the lease is renewed while the daemon drains
 )
 
 // A daemon simulates one of several processes that run the same program.
@@ -42,16 +41,16 @@ type daemon struct {
 	out   *log.Logger
 }
 
-// An index is the resource that the lease protects. It stands for a service that all machines
-// share. Its guard rejects every write with a fencing token that is older than the newest token
-// that the guard has seen.
+// An index is the resource that the lease protects. It stands for a service that all machines share. Its
+// guard rejects a write if the fencing token of the write is older than the newest token that the guard has
+// seen.
 type index struct {
 	guard   fencing.Guard
 	entries int
 }
 
-// run waits for the lease and then calls lead. If the lease is lost, run waits for the lease again.
-// run returns when ctx is done, or after any error other than the loss of the lease.
+// run waits for the lease and then calls lead. If the lease is lost, run waits for the lease again. It
+// returns when ctx is done, or after any other error than the loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
@@ -63,9 +62,9 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// lead does the work of the leader. lead returns when ctx is done or when a write fails.
+// lead does the work of the leader. It returns when ctx is done or when a write fails.
 func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
-	if err := d.index.guard.Advance(tok); err != nil { // The daemon must do this before its first read.
+	if err := d.index.guard.Advance(tok); err != nil { // this must come before the first read
 		return err
 	}
 	d.out.Println(d.name, "leads")
@@ -78,16 +77,15 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), lease.ErrLost) {
 				d.out.Println(d.name, "loses the lease, and stops")
-				return nil // Run returns the error of the loss.
+				return nil // Run returns the error of the loss
 			}
-			return d.drain(context.WithoutCancel(ctx), tok) // The daemon was asked to stop.
+			return d.drain(context.WithoutCancel(ctx), tok) // the daemon was asked to stop
 		}
 	}
 }
 
-// drain finishes the current work. The lease is renewed until drain returns. When lead calls drain,
-// the context of lead is already done. For its work, drain therefore makes a new context with
-// lease.WhileHeld, which is done when the lease is lost.
+// drain finishes the current work, and the lease is renewed until drain returns. Because the context of lead
+// is already done, drain makes a new context with lease.WhileHeld, which is done when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()
@@ -103,8 +101,8 @@ func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	return err
 }
 
-// add writes one entry. The guard rejects the write if another daemon has used a newer token, even
-// if this daemon does not know that its lease is lost.
+// add writes one entry. If another daemon has used a newer token, the guard rejects the write, even if this
+// daemon does not know that it has lost its lease.
 func (d *daemon) add(tok lease.Token) error {
 	return d.index.guard.Do(tok, func() error { d.index.entries++; return nil })
 }
@@ -119,17 +117,17 @@ func main() {
 
 // run starts two daemons, breaks the lease of the first daemon, and stops both daemons.
 func run(ctx context.Context, out *log.Logger) error {
-	store := memory.New(nil) // In a real program, all machines share a database.
+	store := memory.New(nil) // in a real program, all machines share a database
 	shared := new(index)
 	start := func(name string) (stop func() error) {
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
 			l, err := store.Lease("indexer/leader", &session.Options{
-				Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)}) // This program prints its own messages.
+				Owner: name, Duration: duration, Logger: slog.New(slog.DiscardHandler)}) // this program prints its own messages
 			if err == nil {
 				err = (&daemon{name, l, shared, out}).run(ctx)
-				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // Close waits until no request is outstanding.
+				err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) // Close waits until no request is outstanding
 			}
 			ended <- err
 		}()

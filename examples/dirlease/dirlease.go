@@ -1,12 +1,13 @@
 //go:build linux
 
 // Package dirlease keeps leases in a directory, for the processes of one Linux machine. It is the example of
-// docs/write-a-store.md. Its URL is dir:PATH.
+// docs/write-a-store.md. The URL of a store is dir:PATH.
 //
-// A change is signalled within 100 ms, even if the process that made it has crashed. No file is ever deleted. To
-// clean up, remove the whole directory while no process uses it. The time is the wall clock, but it never goes back:
-// if the clock is set back, leases last longer, and if it is set forward, they end early. While a process that has
-// the lock of a file is suspended, no other process gets an answer about the lease in that file.
+// Changes are signalled within 100 ms, even if the process that made the change has crashed. Files are never
+// deleted. To clean up, remove the whole directory while no process uses it. The store uses the wall clock,
+// but its time never goes back. If the clock is set back, leases last longer, and if it is set forward, they
+// end early. While a process that has locked a file is suspended, other processes get no answer about that
+// lease.
 package dirlease
 
 import (
@@ -40,10 +41,10 @@ type Store struct {
 	dir  string
 	poll engine.Poller
 	now  func() time.Time
-	step func(ctx context.Context, do func() error) error // calls do, which reads or writes files; a test can delay it
+	step func(ctx context.Context, do func() error) error // calls do, which reads or writes files; a test can delay this call
 }
 
-// Open opens the leases in a directory. If it does not exist, Open makes it.
+// Open opens the leases in a directory. If the directory does not exist, Open creates it.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, now: time.Now, step: func(_ context.Context, do func() error) error { return do() }}
 	s.poll = engine.Poller{Every: 100 * time.Millisecond, Read: s.signals}
@@ -58,25 +59,24 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Authority returns an authority over the leases in the directory.
 func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
 
-// Close ends the watches.
+// Close ends all watches.
 func (s *Store) Close() error { s.poll.Close(); return nil }
 
-// A file is what the file of a lease contains: "WRITES SIGNALS", and the record in the second line.
+// A file is the content of a file: "WRITES SIGNALS" in the first line, and the record in the second line.
 type file struct {
-	writes, signals uint64       // how often the file was written, and how many of these changes had to be signalled
-	record          lease.Record // as it was written last
-	now             time.Time    // when it was read; not in the file
+	writes, signals uint64       // how often the file was written, and how many of these writes had to be signalled
+	record          lease.Record // the record that was written last
+	now             time.Time    // when the file was read; not part of the file
 }
 
 func (f file) snapshot() lease.Snapshot {
 	return lease.Snapshot{Record: f.record, Version: fmt.Sprint(f.writes), Now: f.now}
 }
 
-// path returns the file of a name. Different names have different files, because the escaping can be
-// undone.
+// path returns the file of a name. Different names have different files, because the escaping is reversible.
 func (s *Store) path(name string) string { return filepath.Join(s.dir, url.PathEscape(name)+".lease") }
 
-// read returns the zero file if there is none. A file that cannot be read is an error, and never a free lease.
+// read returns the zero file if there is no file. A file that cannot be read is an error, not a free lease.
 func (s *Store) read(name string) (f file, err error) {
 	data, err := os.ReadFile(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +126,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, err
 }
 
-// locked reads the file of a name and then the clock, and calls do, while no other process has the lock of the name.
+// locked reads the file of a name and then the clock, and calls do, all while it has the lock of the name.
 func (s *Store) locked(ctx context.Context, name string, do func(file) error) error {
 	if err := lease.CheckName(name); err != nil {
 		return err
@@ -143,13 +143,13 @@ func (s *Store) locked(ctx context.Context, name string, do func(file) error) er
 	})
 }
 
-// flock calls f while no other process has the lock of a file. The kernel frees the lock of a process that dies.
+// flock calls f while it has the lock of a file. If a process dies, the kernel releases its locks.
 func flock(ctx context.Context, path string, f func(lock *os.File) error) error {
 	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return fmt.Errorf("%w: %w", lease.ErrUnsent, err)
 	}
-	defer lock.Close() // unlocks
+	defer lock.Close() // releases the lock
 	try := func() error { return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 	for err := try(); err != nil; err = try() { // without LOCK_NB, Flock would not return when ctx ends
 		select {
@@ -161,7 +161,7 @@ func flock(ctx context.Context, path string, f func(lock *os.File) error) error 
 	return f(lock)
 }
 
-// clock returns the time or, if the clock has been set back, the last time that any process has got.
+// clock returns the current time or, if the clock has been set back, the latest time that was ever returned.
 func (s *Store) clock(ctx context.Context, now *time.Time) error {
 	return flock(ctx, filepath.Join(s.dir, "clock"), func(f *os.File) error {
 		var last int64
@@ -174,7 +174,7 @@ func (s *Store) clock(ctx context.Context, now *time.Time) error {
 	})
 }
 
-// write replaces a file in one step, which neither a crash nor a power failure can leave half done or undo.
+// write replaces a file in one step, so that neither a crash nor a power failure can leave it half written.
 func write(path, text string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Store) signals(ctx context.Context, names []string, seen func(name, ver
 	return ctx.Err()
 }
 
-// version is different after each change that must be signalled, and after an error, which those who wait must see.
+// version changes after each change to be signalled, and after an error, which waiting processes must see.
 func version(f file, err error) string { return fmt.Sprint(f.signals, err) }
 
 // List implements lease.Lister.

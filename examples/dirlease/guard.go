@@ -14,12 +14,12 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Guard calls f, which may write the data of a resource, unless a newer token than tok has been seen. No other process
-// writes the data meanwhile.
+// Guard calls f, which may write the data of a resource, unless a newer token than tok has been seen. While f
+// runs, no other process can write the data.
 func (s *Store) Guard(ctx context.Context, resource string, tok lease.Token, f func() error) error {
 	path := filepath.Join(s.dir, url.PathEscape(resource)+".mark")
 	advance := func(*os.File) error { return fencing.Advance(ctx, mark(path), tok) }
-	if err := flock(ctx, path+".lock", advance); err != nil { // older tokens that wait for the data get no turn
+	if err := flock(ctx, path+".lock", advance); err != nil { // so that older tokens that wait for the data are rejected
 		return err
 	}
 	return flock(ctx, path+".data", func(*os.File) error {
@@ -30,7 +30,7 @@ func (s *Store) Guard(ctx context.Context, resource string, tok lease.Token, f f
 	})
 }
 
-// A mark is a file with the newest token of a resource. Whoever advances it holds its lock.
+// A mark is a file that contains the newest token of a resource. The caller of Advance must lock the mark.
 type mark string
 
 func (m mark) Advance(_ context.Context, tok lease.Token) (lease.Token, error) {

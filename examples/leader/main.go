@@ -1,6 +1,6 @@
-// Leader runs on every machine but works only on one machine. Leader sends its fencing token with
-// each request. A service behind a fencing.Handler rejects a request if the service has already
-// seen a newer token. The program in examples/service is a service behind a fencing.Handler:
+// Leader runs on every machine but works only on one of them, the leader. It sends its fencing token with
+// each request. A service behind a fencing.Handler rejects a request if it has already seen a newer token.
+// The program in examples/service is such a service:
 //
 //	go run ./examples/service &
 //	go run ./examples/leader -url http://localhost:8080/
@@ -44,7 +44,7 @@ func index(ctx context.Context, tok lease.Token, url string) error {
 		if resp, err := client.Do(req); err != nil {
 			log.Print(err) // the next request may succeed
 		} else if resp.Body.Close(); fencing.DefaultHeader.Check(resp) != nil {
-			return fencing.DefaultHeader.Check(resp) // The service has seen a newer leader.
+			return fencing.DefaultHeader.Check(resp) // the service has seen a newer token
 		} else if resp.StatusCode >= 300 {
 			log.Print("the service answers ", resp.Status)
 		}
@@ -57,9 +57,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A memory.Store works in one process. For many machines, make a store of pglease or etcdlease
-	// here, and change the type of the parameter store in the function run. If the store has a method
-	// Close, call it after run.
+	// A memory.Store works only within one process. For several machines, make a store of pglease or
+	// etcdlease here, and change the type of the parameter store of the function run. If the store has a
+	// method Close, call it after run.
 	log.Print("the leases are in memory: another process does not see them, and leads too")
 	err := run(ctx, memory.New(nil), *url)
 	if err != nil && !session.Stopped(ctx, err) {

@@ -1,8 +1,8 @@
-// Quickstart shows how a lease and its fencing tokens protect a resource when the network fails.
-// Quickstart runs in one process and needs no database. Two machines, alice and bob, contend for
-// the lease, and alice becomes the leader. After a while, alice loses its connection to the store.
-// Because alice can no longer renew the lease, alice stops its work before bob begins to lead.
-// Later a delayed write from alice arrives, and the guard rejects the write.
+// Quickstart shows how a lease and its fencing tokens protect a resource when the network fails. The example
+// runs in one process and needs no database. Two machines, alice and bob, contend for the lease, and alice
+// becomes the leader. After a while, alice loses its connection to the store. Because alice can no longer
+// renew the lease, alice stops its work before bob begins to lead. Later a delayed write from alice arrives,
+// and the guard rejects the write.
 //
 //	go run ./examples/quickstart
 //
@@ -37,11 +37,11 @@ func main() {
 // sharedState contains the values that all machines share, such as the store of the leases.
 type sharedState struct {
 	store *memory.Store
-	guard fencing.Guard // The guard is part of the resource.
+	guard fencing.Guard // the guard is part of the resource
 	began time.Time
 	out   *log.Logger
-	rand  io.Reader     // The times of renewals and attempts depend on this source.
-	leads chan struct{} // When a machine begins to lead, it sends a value here.
+	rand  io.Reader     // the random times of renewals and attempts depend on this source
+	leads chan struct{} // receives a value whenever a machine begins to lead
 }
 
 // printEvent prints the time since the start, rounded to half a second, and then an event.
@@ -54,15 +54,15 @@ func (s *sharedState) printEvent(format string, args ...any) {
 type machine struct {
 	*sharedState
 	name string
-	cut  atomic.Bool // whether the connection to the store is cut
+	cut  atomic.Bool // the connection to the store is cut
 }
 
-// lead runs on every machine. lead returns when ctx is done or when the lease is lost. Unlike the
-// leader of a real program, lead does not report the loss.
+// lead runs on every machine. It returns when ctx is done or when the lease is lost. A real program would
+// report the loss.
 func (m *machine) lead(ctx context.Context) error {
 	cable := leasefault.Script(m.store.Authority(),
 		leasefault.Always(leasefault.Any, leasefault.If(m.cut.Load, leasefault.LoseRequest)))
-	// By default a lease lasts 30 s. Here it lasts 3 s and is renewed about every second.
+	// By default, a lease lasts 30 s. Here a lease lasts 3 s, and is renewed about every second.
 	l, err := session.New(cable, "quickstart", &session.Options{
 		Owner: m.name, Duration: 3 * time.Second, Rand: m.rand, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -71,13 +71,12 @@ func (m *machine) lead(ctx context.Context) error {
 	defer l.Close(context.WithoutCancel(ctx))
 	err = session.Run(ctx, l, m.work, nil)
 	if session.AfterLoss(err) || session.Stopped(ctx, err) {
-		return nil // This example expects the loss, and the end of ctx.
+		return nil // this example expects the loss, and the end of ctx
 	}
 	return err
 }
 
-// work runs while the machine leads. The context ctx is canceled before another machine can become
-// the leader.
+// work runs while the machine leads. Its context is canceled before another machine can become the leader.
 func (m *machine) work(ctx context.Context, tok lease.Token) error {
 	m.printEvent("%s leads, with token %s", m.name, short(tok))
 	m.leads <- struct{}{}

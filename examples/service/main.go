@@ -1,7 +1,6 @@
-// Service is the service that the example leader writes to. The guard of the service refuses a
-// request whose token is older than the newest token that the guard has seen. The service keeps the
-// newest token in memory, so it forgets the token when it exits. A real service stores the token
-// with its data.
+// Service is the service to which examples/leader writes. Its guard rejects a request whose token is older
+// than the newest token that the guard has seen. The guard keeps that token only in memory, so the token is
+// lost when the service exits. A real service stores the token with its data.
 //
 //	go run ./examples/service &
 //	go run ./examples/leader

@@ -1,6 +1,6 @@
-// Shards shows how three processes share twelve shards. It runs in one program and needs no
-// database. The third process starts later and gets its share. Then one process is killed, and the
-// others take its shards. At last one process is stopped, and hands its shards on.
+// Shards shows how three processes share twelve shards. The example runs in one process and needs no
+// database. The third process starts later and gets its share. Then one process is killed, and the others
+// take its shards. Finally one process is stopped, and hands its shards over.
 //
 //	go run ./examples/shards
 //
@@ -51,7 +51,7 @@ type process struct {
 	working []string
 }
 
-// work works on one shard until ctx ends. A real program sends tok with each write.
+// work works on one shard until ctx ends. A real program sends the fencing token tok with each write.
 func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
 	p.mu.Lock()
 	p.working = append(p.working, name)
@@ -84,7 +84,7 @@ func run(ctx context.Context, out io.Writer) error {
 		p := &process{name: name, killed: make(chan struct{})}
 		cable := leasefault.Script(store.Authority(),
 			leasefault.Always(leasefault.Any, leasefault.If(func() bool { return done(p.killed) }, leasefault.LoseRequest)))
-		// By default a lease lasts 30 s, and a process lists the leases every 5 s.
+		// By default, a lease lasts 30 s, and a process lists the leases every 5 s.
 		g, err := shards.New(cable, "example/", &shards.Options{
 			Session: &session.Options{Owner: name, Duration: 1500 * time.Millisecond, Logger: quiet},
 			Logger:  quiet,
@@ -120,7 +120,7 @@ func run(ctx context.Context, out io.Writer) error {
 	time.Sleep(time.Second)
 	show("carol has started")
 	close(alice.killed)
-	alice.stop() // its requests are lost, so the store does not learn of this
+	alice.stop() // the requests of alice are lost, so the store does not learn that alice has stopped
 	time.Sleep(100 * time.Millisecond)
 	show("alice is killed")
 	time.Sleep(2900 * time.Millisecond)

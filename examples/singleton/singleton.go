@@ -1,9 +1,9 @@
-// Package singleton is an example of a program that works in one process at a time, and hands its work
-// over in a rolling update. The new process says that it is ready. The old process then stops its work,
-// hands the lease over, and exits. In between, the work rests for the time of two requests.
+// Package singleton is an example of a program that works in only one process at a time, and hands its work
+// over in a rolling update. When the new process is ready, the old process stops its work, hands the lease
+// over, and exits. In between, no process works for the time of two requests.
 //
-// It is for a program with one replica, such as a Deployment whose update starts the new process before
-// it stops the old one: the process that was started last leads.
+// The example is for programs with one replica, such as a Deployment whose update starts the new process
+// before it stops the old process. The process that was started last leads.
 package singleton
 
 import (
@@ -19,9 +19,9 @@ import (
 // interval is the time between two attempts to acquire the lease if no watch signals a change.
 const interval = time.Second
 
-// Lead waits for the lease, calls work once, and hands the lease over when another process calls Lead.
-// The context of work ends as in session.Run, and when another process is ready; work should then
-// return nil. The name of a second lease is name + "/next".
+// Lead waits for the lease, calls work once, and hands the lease over when another process calls Lead. The
+// context of work ends as in session.Run, and also when another process is ready. In that case, work should
+// return nil. A second lease is used, whose name is name + "/next".
 func Lead(ctx context.Context, a lease.Authority, name string, o *session.Options, work func(ctx context.Context, tok lease.Token) error) (err error) {
 	s, err := session.New(a, name, o)
 	if err != nil {
@@ -32,7 +32,7 @@ func Lead(ctx context.Context, a lease.Authority, name string, o *session.Option
 	var left sync.WaitGroup
 	defer left.Wait()
 	for {
-		// The owner of the second lease says to which ID the leader can hand the lease over.
+		// The owner of the second lease tells the leader to which ID it can hand the lease over.
 		var next session.Options
 		if o != nil {
 			next = *o
@@ -47,31 +47,31 @@ func Lead(ctx context.Context, a lease.Authority, name string, o *session.Option
 			return errors.Join(err, ready.Close(closing))
 		}
 		err = take(ctx, a, s)
-		left.Go(func() { _ = ready.Close(closing) }) // the work does not wait for it
+		left.Go(func() { _ = ready.Close(closing) }) // in the background, because the work does not wait for this
 		switch {
 		case err == nil:
-			return session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error { // the lease is held already
+			return session.Run(ctx, s, func(ctx context.Context, tok lease.Token) error { // the lease is already held
 				return lead(ctx, a, s, id, tok, work)
 			}, nil)
 		case ctx.Err() != nil || errors.Is(err, lease.ErrOwner) || errors.As(err, new(*lease.PermanentError)):
 			return err
 		}
-		select { // After an error, the ID can be another one.
+		select { // after an error, the session may have another ID
 		case <-ctx.Done():
 		case <-time.After(interval):
 		}
 	}
 }
 
-// take acquires the lease. It tries again at each signal of a watch. To read the record first, as
-// session.AcquireWait does, would cost one more request.
+// take acquires the lease, and tries again at each signal of a watch. Unlike session.AcquireWait, it does not
+// read the record first, which would cost another request.
 func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var changed <-chan struct{}
 	watching := make(chan (<-chan struct{}), 1)
 	if w, ok := a.(lease.Watcher); ok {
-		go func() { // Watch may take long
+		go func() { // in the background, because Watch may take long
 			signals, _ := w.Watch(ctx, s.Name())
 			watching <- signals
 		}()
@@ -82,10 +82,10 @@ func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 			return err
 		}
 		select {
-		case changed = <-watching: // the lease may have become free before
+		case changed = <-watching: // the lease may have become free before the watch began
 		case _, open := <-changed:
 			if !open {
-				changed = nil // from now on, it tries once in each interval
+				changed = nil // from now on, the loop tries once in each interval
 			}
 		case <-time.After(interval):
 		case <-ctx.Done():
@@ -93,7 +93,7 @@ func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 	}
 }
 
-// lead works until another process is ready, and hands the lease over to it.
+// lead works until another process is ready, and then hands the lease over to that process.
 func lead(ctx context.Context, a lease.Authority, s *session.Session, own lease.ID, tok lease.Token, work func(context.Context, lease.Token) error) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()

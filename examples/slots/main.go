@@ -1,6 +1,6 @@
-// Slots shows a preferred leader that gets its work back. It runs in one program and needs no
-// database. The standby works while the preferred leader is away. When it returns, the standby is told
-// to stop, and the preferred leader takes over.
+// Slots shows a preferred leader that gets its work back. The example runs in one process and needs no
+// database. While the preferred leader is away, a standby leads. When the preferred leader returns, the
+// standby is told to stop, and the preferred leader takes over.
 //
 //	go run ./examples/slots
 //
@@ -42,11 +42,11 @@ func run(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-9s %s\n", name, text)
 	}
 	start := func(name string, priority int) (func() error, error) {
-		// One slot: at most one leader. By default a lease lasts 30 s.
+		// With a single slot, there is at most one leader. By default, a lease lasts 30 s.
 		s, err := slots.New(store.Authority(), "example/", 1, &slots.Options{
 			Session:  &session.Options{Owner: name, Duration: 1500 * time.Millisecond, Logger: quiet},
 			Priority: priority,
-			// The default is to wait for 4 Durations, in case the preferred process crashes at each start.
+			// By default, a preferred process waits for 4 Durations, in case it crashes at each start.
 			PriorityAfter: -1,
 		})
 		if err != nil {

@@ -1,12 +1,12 @@
-// Memberlist is a cluster of processes with hashicorp/memberlist. When the network splits it, package
-// majority decides which part survives, with a lease in a SQLite file that all processes share.
+// Memberlist runs a member of a cluster that uses hashicorp/memberlist. When the network splits the cluster,
+// package majority decides which part survives, with a lease in a SQLite file that all members share.
 //
 //	go run . -name a
 //	go run . -name b -join 127.0.0.1:PORT
 //
-// Each process prints its address, and what it sees and decides. A process that must go down exits
-// with code 3. To cut a process off from others, write a line such as "cut 127.0.0.1:PORT" to its
-// standard input.
+// Each process prints its address, the members that it can reach, and its decisions. A process that must go
+// down exits with code 3. To cut a process off from another one, write a line such as "cut 127.0.0.1:PORT" to
+// its standard input.
 package main
 
 import (
@@ -81,7 +81,7 @@ func run(ctx context.Context, name, join, file string) error {
 	return decide(ctx, d, m)
 }
 
-// decide asks for a decision whenever the view has been stable for two seconds.
+// decide asks package majority for a decision whenever the members have not changed for two seconds.
 func decide(ctx context.Context, d *majority.Decider, m *members) error {
 	for {
 		view, changed := m.view()
@@ -114,7 +114,7 @@ func decide(ctx context.Context, d *majority.Decider, m *members) error {
 	}
 }
 
-// obey reads lines such as "cut ADDRESS".
+// obey reads commands such as "cut ADDRESS" from the standard input.
 func (t *transport) obey(r io.Reader) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		if addr, ok := strings.CutPrefix(lines.Text(), "cut "); ok {

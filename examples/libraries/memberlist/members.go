@@ -10,11 +10,11 @@ import (
 	"github.com/fencedlease/lease/majority"
 )
 
-// members is the view of a member. It hears of changes as the EventDelegate of memberlist.
+// members contains the members that this process knows. It is the EventDelegate of memberlist.
 type members struct {
 	mu        sync.Mutex
-	reachable map[string]bool // by name; false: it has failed
-	changed   chan struct{}   // closed by the next change
+	reachable map[string]bool // by name; false if the member has failed
+	changed   chan struct{}   // closed at the next change
 }
 
 func newMembers() *members {
@@ -25,7 +25,7 @@ func (m *members) NotifyJoin(n *memberlist.Node) {
 	m.change(func() { m.reachable[n.Name] = true })
 }
 
-// NotifyLeave is called when a member fails, and also when it leaves in an orderly way.
+// NotifyLeave is called when a member fails, and also when a member leaves in an orderly way.
 func (m *members) NotifyLeave(n *memberlist.Node) {
 	m.change(func() {
 		if m.reachable[n.Name] = false; n.State == memberlist.StateLeft {
@@ -36,7 +36,7 @@ func (m *members) NotifyLeave(n *memberlist.Node) {
 
 func (m *members) NotifyUpdate(*memberlist.Node) {}
 
-// remove forgets members after a decision.
+// remove deletes members after a decision.
 func (m *members) remove(names []string) {
 	m.change(func() {
 		maps.DeleteFunc(m.reachable, func(name string, _ bool) bool { return slices.Contains(names, name) })
@@ -51,7 +51,7 @@ func (m *members) change(f func()) {
 	m.changed = make(chan struct{})
 }
 
-// view returns the view, and a channel that is closed when it changes.
+// view returns the current members, and a channel that is closed when they change.
 func (m *members) view() (v majority.View, changed <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

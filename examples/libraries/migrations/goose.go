@@ -1,5 +1,5 @@
-// Package migrations has the recipes of docs/holding.md for goose and golang-migrate, and runs them in
-// several processes at once.
+// Package migrations contains the recipes of docs/holding.md for goose and golang-migrate. Its tests run them
+// in several processes at once.
 package migrations
 
 import (
