@@ -122,7 +122,7 @@ func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. That is possible only
+// epochMayRise reports whether the epoch of the record can rise without a grant. A rise is possible only
 // without an ID, because the store may then have no record of the name. The epoch of the name is then at
 // least as high as the epochs of all deleted records, and some stores compute it from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
@@ -367,7 +367,8 @@ var certaintyRules = []rule{
 	}},
 }
 
-// requireNoCode requires that a request whose context ended is not refused. The code ErrUnsent is allowed.
+// requireNoCode requires that a request whose context ended is not refused. Its error may have the code
+// ErrUnsent.
 func (p *tester) requireNoCode(req lease.Request, err error, when string, cause error) {
 	p.Helper()
 	if code := lease.CodeOf(err); code != 0 && code != lease.ErrUnsent {
@@ -406,7 +407,8 @@ func (p *tester) excessiveRecords() []excessiveRecord {
 	return all
 }
 
-// firstRequests returns requests for a lease whose current ID is id. None of them ends the lease early.
+// firstRequests returns requests for a lease whose current ID is id. These requests do not end the lease
+// early.
 func (p *tester) firstRequests(id lease.ID) []lease.Request {
 	return []lease.Request{
 		acquire(p.id(), p.D), renew(p.id()), renew(id), release(p.id()),

@@ -77,13 +77,13 @@ type fakeAnswer struct {
 
 // Next sets the result of the next Acquire. If ok is true, the Acquire is granted. If ok is false and err is
 // nil, the Acquire returns false, as if another holder had the lease. Otherwise it returns err in a
-// [*lease.OpError], as a session.Session does. The results of several calls are used in their order. After
+// [*lease.OpError], as a session.Session does. The results of several calls of Next are used in order. After
 // the last result, every Acquire is granted. While a rival holds the lease, an Acquire that would be granted
 // returns (false, nil) instead.
 //
-// An Acquire uses no result if the Fake already holds the lease, because it then returns true, or if its
-// context is already done, because it then returns the error of the context. Next panics if err is not nil
-// and ok is true.
+// If the Fake already holds the lease, an Acquire returns true and uses no result. If the context of an
+// Acquire is already done, the Acquire returns the error of the context and uses no result. Next panics if
+// err is not nil and ok is true.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
 // NextAfter is like [Fake.Next], but the Acquire waits for d before it returns. If the context of the Acquire
@@ -95,9 +95,9 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release, which is nil, or err in a [*lease.OpError]. Even a Release
-// that returns an error releases the lease, as if only the answer of the authority were lost. The results of
-// several calls are used in their order. After the last result, a Release returns nil.
+// NextRelease sets the result of the next Release: nil, or err in a [*lease.OpError]. Even a Release that
+// returns an error releases the lease, as if only the answer of the authority were lost. The results of
+// several calls of NextRelease are used in order. After the last result, a Release returns nil.
 //
 // A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or Release
 // has returned an error. Otherwise there is nothing to release, and Release returns nil. A Release whose
@@ -112,8 +112,8 @@ func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 }
 
 // Lose ends the lease at once with the given reason, and reports whether the lease was held. The handlers of
-// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if no
-// lease is lost with that reason. For [lease.ErrStopWindow], call [Fake.EndWork].
+// OnLost get a [*lease.LostError], which is also the cause of the contexts of WhileHeld. Lose panics if a
+// lease is never lost with that reason. For [lease.ErrStopWindow], call [Fake.EndWork].
 func (f *Fake) Lose(reason lease.Code) (held bool) {
 	possible := []lease.Code{lease.ErrExpired, lease.ErrBroken, lease.ErrTakenOver, lease.ErrNoProgress}
 	must(reason.Refusal() || slices.Contains(possible, reason), "Fake.Lose: reason is %q, and must be ErrExpired, ErrBroken, ErrTakenOver, ErrNoProgress or a refusal; for ErrStopWindow call EndWork", reason.String())
@@ -127,8 +127,8 @@ func (f *Fake) Lose(reason lease.Code) (held bool) {
 
 // EndWork begins the stop window, as a session.Session does shortly before its lease expires, and reports
 // whether the lease was held. All contexts of WhileHeld end with a [*lease.LostError] whose Reason is
-// [lease.ErrStopWindow]. During a break, its Err is [lease.ErrBroken]. Until the lease is granted again,
-// WhileHeld returns contexts that have already ended.
+// [lease.ErrStopWindow]. During a break, the Err of this error is [lease.ErrBroken]. Until the lease is
+// granted again, WhileHeld returns contexts that have already ended.
 func (f *Fake) EndWork() (held bool) {
 	f.update("", func(l *fakeLease) {
 		if held = l.holder == f; held {
@@ -140,8 +140,8 @@ func (f *Fake) EndWork() (held bool) {
 
 // Break breaks the lease as an operator would, and reports whether the lease was held. When the period has
 // passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
-// handlers of OnBreaking with the time at which the period ends. One StopWindow before that time, the
-// contexts of WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
+// handlers of OnBreaking with the time at which the period ends. One StopWindow before the end of the period,
+// the contexts of WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -164,7 +164,7 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. Only one of them can hold it.
+// Rival returns a Fake for another holder of the same lease. Only one holder can have it.
 func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
@@ -380,7 +380,7 @@ func (f *Fake) stopWindow() time.Duration {
 	return max(0, cmp.Or(f.StopWindow, 5*time.Second))
 }
 
-// contest returns the lease that f and its rivals share. The first call creates it.
+// contest returns the lease that f and its rivals share. The first call creates this lease.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {
@@ -390,8 +390,8 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update calls fn with the mutex of the lease locked. Before that, it records the call of the given method,
-// if any, and ends the lease if a break is over. At the end, it calls the functions in l.after.
+// update records the call of the given method, if any, and ends the lease if a break is over. Then it calls
+// fn with the mutex of the lease locked. At the end, it calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()

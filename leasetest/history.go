@@ -16,8 +16,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule. It is printed if the rule fails. Its times count from the first
-// call. It is safe for concurrent use. The zero history is empty and ready to use.
+// A history is a log of the calls of a rule, with times that count from the first call. It is printed if the
+// rule fails. A history is safe for concurrent use. The zero history is empty and ready to use.
 type history struct {
 	delays  delays
 	drawing timeline.Drawing // the timeline of the requests in the history
@@ -250,7 +250,7 @@ func (w *requestLog) sentOf(a lease.Action) []sent {
 	return found
 }
 
-// maxInFlight returns how many requests with the given action were in flight at the same time, at most.
+// maxInFlight returns the largest number of requests with the given action that were in flight at once.
 func (w *requestLog) maxInFlight(a lease.Action) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

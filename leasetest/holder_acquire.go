@@ -534,7 +534,7 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin requires that one of at most n calls of Acquire is granted. Earlier ones may return errors.
+// acquireWithin requires that one of at most n calls of Acquire is granted. Earlier calls may return errors.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {

@@ -487,7 +487,7 @@ func (l *watchLog) Watch(ctx context.Context, name string) (<-chan struct{}, err
 	return out, nil
 }
 
-// recordBreaks registers a handler of OnBreaking. The returned function lists the times that it got.
+// recordBreaks registers a handler of OnBreaking. The result lists the arguments of its calls.
 func (p *contender) recordBreaks() (ends func() []time.Time) {
 	p.w.Helper()
 	var mu sync.Mutex
@@ -504,7 +504,8 @@ func (p *contender) recordBreaks() (ends func() []time.Time) {
 	}
 }
 
-// handOverInVain acquires a lease, injects the fault into its hand-over, and requires that this fails.
+// handOverInVain acquires a lease, injects the fault into its hand-over, and requires that the hand-over
+// fails.
 func (p *tester) handOverInVain(i int, fault leasefault.Fault) (w *world, giver, receiver *contender) {
 	p.Helper()
 	w = p.world()

@@ -225,7 +225,7 @@ var lossRules = []rule{
 	}},
 }
 
-// panicRules call handlers that panic. They run last, because without a recover, a panic ends the process.
+// panicRules call handlers that panic. They run last, because an unrecovered panic ends the process.
 var panicRules = []rule{
 	{"H16/a-panic-stops-no-other", "a handler that panics stops no other handler", canLose, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})

@@ -13,7 +13,7 @@ import (
 )
 
 // requireShortRequests requires that the contender has sent a request with the given action. None of these
-// requests may be in flight for longer than d plus Options.Slack, unless its context is done.
+// requests may take longer than d and Options.Slack together, unless its context is done.
 func (p *contender) requireShortRequests(a lease.Action, d time.Duration) {
 	p.w.Helper()
 	all := p.requests.sentOf(a)

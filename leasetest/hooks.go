@@ -12,7 +12,7 @@ type StoreHooks struct {
 	// Connect makes a new store that passes each of its messages to transmit, with the context of the call. A
 	// message is whatever a call of Load, Swap or List waits for, such as an HTTP request, an SQL statement
 	// or a page of a list. If a client library sends a message several times, each attempt goes through
-	// transmit. Messages that no call waits for, such as pings or those of watches, do not.
+	// transmit. Messages that no call waits for, such as pings or those of watches, bypass transmit.
 	//
 	// While a message is delayed, for up to four Units, the suite makes other calls. It may pass a store from
 	// Connect to Another. Set Connect if the store has a server, because no other hook lets the suite make a
@@ -50,8 +50,8 @@ type AuthorityHooks struct {
 	Connect func(t testing.TB, transmit Transmit) lease.Authority // as in [StoreHooks]; a message is one that a call of Do or List waits for
 	Corrupt func(t testing.TB, a lease.Authority, name string)    // as in [StoreHooks]
 
-	// Put writes the record r under the given name, as a manual edit does, so that the limits of the
-	// authority a have no effect. Set Put and Corrupt if the test can write to the store of the authority.
+	// Put writes the record r under the given name without the authority a, like a manual edit, so that the
+	// limits of a do not apply. Set Put and Corrupt if the test can write to the store of the authority.
 	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
 }
 

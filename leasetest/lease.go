@@ -79,7 +79,7 @@ func (w *world) now() lease.Record {
 	return res.Record
 }
 
-// requireFree requires that the lease is free. If it cannot read the record, a new holder must get the lease.
+// requireFree requires that the lease is free. If no record can be read, a new holder must get the lease.
 func (w *world) requireFree(when string) {
 	w.Helper()
 	if w.direct == nil {

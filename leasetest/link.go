@@ -14,7 +14,8 @@ import (
 
 // A Transmit function carries the requests of a client to its server. The client that [StoreHooks].Connect
 // makes calls its Transmit function once for each request. The argument send sends the request and waits for
-// the answer. It returns an error only if there is no answer: a refusal is an answer, too.
+// the answer. It returns an error only if there is no answer. A refusal is also an answer, for which send
+// returns nil.
 //
 // A Transmit function calls send at most once, and returns the error of send. It may delay the request or the
 // answer, and returns the error of ctx if ctx ends during the delay. If it drops the request or the answer,

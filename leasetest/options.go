@@ -47,9 +47,9 @@ type Options struct {
 	// clock ticks less often than twice per Unit, set a longer Unit.
 	//
 	// If a rule fails after an answer or a timer was later than Slack, the failure does not count, and the
-	// suite runs the rule again, at the end without any other rule at the same time. After eight such
-	// failures, the suite skips the rule. In a bubble, or if Sleep is set, every failure counts. Default: 0
-	// in a bubble, otherwise a Unit.
+	// suite runs the rule again, later without other rules at the same time. After eight such failures, the
+	// suite skips the rule. In a bubble, or if Sleep is set, every failure counts. Default: 0 in a bubble,
+	// otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
@@ -68,8 +68,9 @@ type Options struct {
 	Lease     LeaseHooks     // for TestLease
 	Guard     GuardHooks     // for TestGuard
 
-	// Seed determines all random choices of the suite. A failure shows it. Default: the number in the
-	// environment variable LEASETEST_SEED, from 1 to 2^64-1, or a random number if it is not set.
+	// Seed determines all random choices of the suite. The message of a failure contains the Seed. Default:
+	// the number in the environment variable LEASETEST_SEED, from 1 to 2^64-1, or a random number if it is
+	// not set.
 	Seed uint64
 
 	realTime bool // the suite sleeps in real time, so that answers and timers may be late
@@ -142,7 +143,7 @@ func must(ok bool, format string, args ...any) {
 	}
 }
 
-// An Ability is a set of abilities that an implementation may have or lack. Some are declared in
+// An Ability is a set of abilities that an implementation may have or lack. Some abilities are declared in
 // [Options.Can]. The suite detects the others, such as optional methods.
 type Ability uint64
 

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
-// answered adds the answer to a request to the timeline of the history. It shows only holders with a name.
+// answered adds the answer to a request to the timeline of the history. Only holders with a name are shown.
 func (h *history) answered(who, name string, req lease.Request, sent time.Time, res lease.Result, err error) {
 	now := time.Now()
 	r := res.Record

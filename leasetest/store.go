@@ -15,8 +15,8 @@ import (
 // TestStore tests a store against the R and S clauses of SPEC.md, with one subtest for each rule.
 //
 // Each subtest calls newStore for a store without records of the leases that the subtest uses. The function
-// newStore may register cleanup functions on t. With [Options].Bubble, the subtest calls it inside its
-// bubble. Without a bubble, several subtests call it at the same time.
+// newStore may register cleanup functions on t. With [Options].Bubble, the subtest calls newStore inside its
+// bubble. Without a bubble, several subtests call newStore at the same time.
 //
 // If the store is a [lease.Watcher] or a [lease.Lister], the suite tests these methods as well. If it is a
 // [lease.Limiter], the suite uses durations within its limits. The hooks in Options.Store allow further
@@ -83,8 +83,8 @@ func (s storeTester) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap calls Store.Swap. After a conflict it tries again if the record has not changed, because a conflict
-// can be spurious: some stores have one counter of versions for all names.
+// swap calls Store.Swap. After a conflict it tries again if the record has not changed, because some stores
+// have one counter of versions for all names, so that a conflict can be spurious.
 func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {

@@ -62,7 +62,7 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that an expected signal has come. Otherwise the watch was lost at every change.
+// requireSignal requires that an expected signal has come, because a watch must not be lost at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {

@@ -16,9 +16,9 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns the test vectors, for implementations in any language. They consist of tables with the
-// outcome of each action in each state, a list of changes, edge cases, and scenarios of several steps. The
-// file README.md among them describes the format. [TestAuthority] and [TestStep] use the vectors.
+// Vectors returns the test vectors, for implementations in any language. The vectors consist of tables with
+// the outcome of each action in each state, a list of changes, edge cases, and scenarios of several steps.
+// The file README.md among them describes the format. [TestAuthority] and [TestStep] use the vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// asHolder is the environment variable that makes a process a holder. Its value is orders in JSON.
+// asHolder is the environment variable that makes a process a holder. Its value contains orders in JSON.
 const asHolder = "ENGINETEST_HOLDER"
 
 type orders struct {

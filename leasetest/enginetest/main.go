@@ -12,8 +12,8 @@ import (
 //
 // If TestHolders has started the process as a holder, Main only competes for a lease, at the authority that
 // open returns for an endpoint of a [Target]. If open is nil, the endpoints are URLs for package open. In any
-// other process, Main runs the tests. Before the tests it calls start, unless start is nil, to start what
-// they share, such as a server with its files in the folder dir. After the tests it calls stop.
+// other process, Main runs the tests. Unless start is nil, Main calls start before the tests and stop after
+// them, for example to run a server with its files in the folder dir.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
 	if open == nil {
 		open = openAuthority

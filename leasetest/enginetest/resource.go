@@ -135,7 +135,7 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token. It also counts the checks, and those after a true CheckAlive.
+// look returns the newest token. It also counts the checks of holders that ask for this token.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 )
 
 // RenewalsGoFirst checks that a store can renew a lease while its server answers no reads. The function
-// connect makes a store whose messages go through transmit, as in [Suites]. The argument underWay is the most
-// messages that the store has in flight at a time, without those that renew or release a lease.
+// connect makes a store whose messages go through transmit, as in [Suites]. The store has at most underWay
+// messages in flight at a time, besides those that renew or release a lease.
 func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) Store, name string, underWay int) {
 	t.Helper()
 	var hangs atomic.Bool
@@ -67,9 +67,9 @@ func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) 
 }
 
 // ClockSetBack checks a store whose server has a clock, after this clock was set back by an hour and a holder
-// crashed. A waiting process must get the lease when its duration has passed, an hour before the clock shows
-// its end. Another holder must keep its lease by renewals, and each store must log a warning once a minute.
-// The test must not be parallel, because ClockSetBack replaces the default logger.
+// crashed. A waiting process must get the lease when its duration has passed, an hour before the clock
+// reaches the end of the lease. A holder that renews its lease must keep it, and each store must log a
+// warning once a minute. The test must not be parallel, because ClockSetBack replaces the default logger.
 //
 // The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times
 // in the records "crashed" and "held", which then look as if the clock had been set back.

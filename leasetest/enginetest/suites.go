@@ -16,14 +16,14 @@ type Store interface {
 	Authority() lease.Authority // the authority that the store recommends, such as that of lease.NewAuthority
 }
 
-// Suites runs the conformance suites for a store. All stores that its functions make in one test must share
+// Suites runs the conformance suites for a store. All stores that these functions make in one test must share
 // the same data. Each function gets the testing.TB of the rule that calls it.
 //
 // With leasetest.Options.Bubble, all bubbles start at the same time. A store that saves the last time with
 // its data therefore needs new data for each rule, for example in a folder that is named after t.
 type Suites struct {
-	// Options are the options of all suites. Run sets the hook Reopen and the hooks for the fields below. It
-	// keeps other hooks, such as Store.StepClock and Store.LoseWatches.
+	// Options are the options of all suites. Run sets the hook Reopen and the hooks for the fields below.
+	// Other hooks, such as Store.StepClock and Store.LoseWatches, are used as they are.
 	Options leasetest.Options
 
 	Open    func(testing.TB) Store                          // makes a store
@@ -100,7 +100,7 @@ func (s Suites) Run(t *testing.T, names ...string) {
 	}
 }
 
-// NewLease makes a Session for the holder h. It is an argument for [leasetest.TestLease].
+// NewLease makes a Session for the holder h. Pass NewLease to [leasetest.TestLease].
 func NewLease(t testing.TB, h leasetest.Holder) lease.Lease {
 	l, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock})
 	if err != nil {

@@ -68,8 +68,8 @@ func UnderFaults(t testing.TB, s Server, endpoint func(addr string) string) Targ
 	}}
 }
 
-// Harm injects a random fault into the connections through the proxy. When the fault is over, it returns its
-// name.
+// Harm injects a random fault into the connections through the proxy. When the fault is over, Harm returns
+// its name.
 func (p *Proxy) Harm(r *rand.Rand) (what string) {
 	switch r.IntN(5) {
 	case 0:

@@ -11,7 +11,7 @@ import (
 )
 
 // WaitingCostsNothing checks that a watch wakes a waiting process, so that the process need not poll. The
-// number of its requests must depend neither on how long it waits, nor on how often the holder renews the
+// number of requests must not depend on how long the process waits, nor on how often the holder renews the
 // lease. The function count returns the number of requests so far.
 func WaitingCostsNothing(t *testing.T, s interface {
 	Store

@@ -23,7 +23,7 @@ type Workload struct {
 	// Delay is the longest time that ContendStore waits after each load and before each swap. Before each
 	// load and after each swap, ContendStore waits for up to a quarter of Delay. For every fourth client, the
 	// delays are ten times shorter, so that this client can write several times between the load and the swap
-	// of another client. Longer delays make the search slower. A negative Delay means none. Default: a
+	// of another client. Longer delays make the search slower. A negative Delay means no delays. Default: a
 	// thirtieth of Term.
 	Delay time.Duration
 }
@@ -146,7 +146,7 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 
 // client makes the requests of one client. Most requests use the ID in the variable newest, in which all
 // clients store each new ID that they are granted. The other requests use the ID of the client's own last
-// grant, or a later ID that may have been granted without an answer. A client without an ID uses random ones.
+// grant, or a later ID that may have been granted without an answer. A client without an ID uses random IDs.
 // A request that was certainly not executed does not count, so the client makes another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
@@ -197,7 +197,7 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	return short
 }
 
-// The method draw chooses from these actions. Most of them write the record of a lease that is held. Breaks
+// The method draw chooses from these actions. Most actions write the record of a lease that is held. Breaks
 // are rare, because after a break the holder can only release the lease.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,

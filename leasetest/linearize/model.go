@@ -191,7 +191,7 @@ func (s state) written(out *output) state {
 }
 
 // started returns s after a duration has started again, at a time that is not known exactly. If out.exact is
-// true, it started between the previous write and the time in the answer. Otherwise it started when the
+// true, the duration started between the previous write and the time in the answer, and otherwise when the
 // authority executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken, s.over = false, false, false
@@ -288,7 +288,7 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 }
 
 // allowsRemaining reports whether the MinRemaining of the answer is possible in the state s: whether the lock
-// can last that long after the client sent the request. The earliest possible time of sending counts.
+// can last that long after the client sent the request. The time counts from the earliest possible sending.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never || out.late:

@@ -57,9 +57,9 @@ func NewRecorder(o *Options) (*Recorder, error) {
 }
 
 // Authority returns an authority for the client with the given number, which must make one request at a time.
-// It passes requests on to the authority a, and records them with their answers. It is a [lease.Watcher] or a
-// [lease.Lister] if a is. Watches and lists are not recorded, nor are requests that a refuses in every state
-// of the lease, such as those with an argument outside its limits.
+// It passes requests on to the authority a, and records them with their answers. The returned authority is a
+// [lease.Watcher] or a [lease.Lister] if a is one. Watches and lists are not recorded, nor are requests that
+// a refuses in every state of the lease, such as those with an argument outside its limits.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return wrap.Authority(recorded{r, client, a}, a)
 }
@@ -151,7 +151,8 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 
 // history returns the recorded requests in the form that porcupine needs, with a final request that ends the
 // history of each name. Porcupine assumes that the requests of one client do not overlap. An authority can
-// execute a request of unknown outcome after later requests of its client, so it gets a new client number.
+// execute a request of unknown outcome after later requests of its client, so the request gets a new client
+// number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
