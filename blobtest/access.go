@@ -21,7 +21,7 @@ func (a access) mayBreak() bool {
 	return a.any("w") || a.version >= versionDeleteBreaks && a.any("d")
 }
 
-// mayReplace reports whether the client may overwrite a blob. The permission c only allows it to create one.
+// mayReplace reports whether the client may overwrite a blob. The permission c only allows creating one.
 func (a access) mayReplace() bool { return a.any("w") }
 
 // These failures answer requests that are not authorized.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// conditions holds the conditional headers of a request. A copy has some for its destination and its source.
+// conditions holds the conditional headers of a request. A copy has a second set for its source.
 type conditions struct {
 	match, noneMatch               []string // entity tags without quotes, or *; nil if the header is missing
 	modifiedSince, unmodifiedSince time.Time
@@ -34,7 +34,7 @@ func (c *call) writeConditions() (conditions, error) {
 	return q, err
 }
 
-// containerConditions parses the conditional headers of a container operation. Entity tags are ignored.
+// containerConditions parses the conditional headers of a container operation. It ignores entity tags.
 func (c *call) containerConditions() (conditions, error) {
 	q, err := c.parseConditions("")
 	q.match, q.noneMatch = nil, nil
@@ -165,8 +165,8 @@ func (q conditions) checkWrite(etag string, modified time.Time) error {
 	return nil
 }
 
-// checkCreation evaluates the conditional headers of a request that writes a whole blob. Without a blob, etag
-// is empty.
+// checkCreation evaluates the conditional headers of a request that writes a whole blob. If no blob exists
+// yet, etag is empty.
 func (q *conditions) checkCreation(etag string, modified time.Time) error {
 	switch {
 	case etag == "" && q.match != nil:

@@ -27,7 +27,7 @@ func createContainer(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// create adds a new container to the account, whose Last-Modified is the time of the authority.
+// create adds a new container to the account. Its Last-Modified is the time of the authority.
 func (c *call) create(attrs *attributes) error {
 	leave, err := c.enter()
 	if err != nil {
@@ -153,7 +153,8 @@ func (a *account) addContainer(name string, b *container) {
 	a.containers[name] = b
 }
 
-// removeContainer removes a container and returns its size in bytes. Without such a container, it returns 0.
+// removeContainer removes a container and returns its size in bytes. It returns 0 if there is no such
+// container.
 func (a *account) removeContainer(name string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

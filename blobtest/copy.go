@@ -35,8 +35,8 @@ func (k *copyInfo) setHeaders(h http.Header) {
 // in the same account. This server answers when the copy is complete. The real service may continue after its
 // answer, so it requires that a lease on the destination is infinite. This server requires the same.
 //
-// Before version 2012-02-12, that lease may also be finite, the properties of the destination do not describe
-// the copy, and "a successful operation returns status code 201 (Created)".
+// Before version 2012-02-12, the lease on the destination may also be finite, the properties of the
+// destination do not describe the copy, and "a successful operation returns status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))
@@ -73,8 +73,8 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy with a new call. A client with the key of the account may read any
-// source. Other clients must sign the address of the source. Such a signature is always verified.
+// readSource reads the source of a copy, like a request of its own. A client with the key of the account may
+// read any source. Other clients must sign the address of the source. Such a signature is always verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))

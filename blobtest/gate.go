@@ -7,7 +7,7 @@ import (
 
 // gates holds a lock, called a gate, for each resource in use. A request holds the gate of its resource while
 // it checks the lease and then reads or changes the resource, so no other request can change the lease in
-// between. The request may wait for the authority meanwhile. A gate is a channel and not a mutex, because a
+// between. Meanwhile, the request may wait for the authority. A gate is a channel and not a mutex, because a
 // request must stop waiting when its context ends. A gate takes memory only while a request uses it.
 type gates struct {
 	mu sync.Mutex

@@ -33,8 +33,9 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler whose leases are granted by the authority auth. If auth is nil, the Handler
-// creates an authority in memory with the limits of the service and Options.Clock. An invalid option is a
-// [*lease.FieldError]. It is also an error if one of Options.Containers cannot be created.
+// creates an authority in memory with the limits of the service and Options.Clock. For an invalid option,
+// NewHandler returns a [*lease.FieldError]. It also returns an error if it cannot create one of
+// Options.Containers.
 func NewHandler(auth lease.Authority, o *Options) (*Handler, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -113,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. From status 500 on, it contains the error, which the client never
+// log writes the log line of a request. From status 500 on, the line has the error, which the client never
 // gets.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {

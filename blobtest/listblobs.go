@@ -88,7 +88,7 @@ func (a *account) listPage(container string, p page) (items []item, ok bool) {
 	return items[:min(len(items), p.max+1)], true
 }
 
-// blobItems returns the item of the named blob. Snapshots, if the client asked for them, come first.
+// blobItems returns the item of the named blob. Its snapshots come first, if the client asked for them.
 func (b *container) blobItems(name string, p page) (items []item) {
 	e := b.blobs[name]
 	if slices.Contains(p.include, "snapshots") && p.delimiter == "" {

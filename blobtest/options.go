@@ -67,8 +67,8 @@ type Options struct {
 	//   - the bodies of requests in progress, so replacing a content needs space for both contents
 	//
 	// Leases do not count, because the authority stores them. A request that would exceed the limit gets the
-	// status 507 and the code InsufficientStorage. The service has no limit. Default: 1 GiB, or MaxBlob if
-	// larger.
+	// status 507 and the code InsufficientStorage. The real service has no such limit. Default: 1 GiB, or
+	// MaxBlob if larger.
 	MaxTotal int64
 
 	// Timeout limits how long the server processes a request, including the time to read its body. The query

@@ -91,7 +91,7 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	if err != nil {
 		return nil, err
 	}
-	// The service ignores If-None-Match: * in a request with a lease ID, for which a blob must exist.
+	// The service ignores If-None-Match: * in a request with a lease ID, because a leased blob exists.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}

@@ -32,7 +32,8 @@ type Server struct {
 
 // NewServer starts a Server that uses the authority auth. If auth is nil, the Server creates an authority in
 // memory that runs on [Options.Clock]. The default Clock moves only when [Server.Advance] is called. Close
-// the Server at the end of the test. NewServer returns an error of [NewHandler], or of listening.
+// the Server at the end of the test. NewServer returns the errors of [NewHandler], and an error if it cannot
+// listen.
 func NewServer(auth lease.Authority, o *Options) (*Server, error) {
 	h, err := NewHandler(auth, o)
 	if err != nil {
@@ -112,8 +113,8 @@ func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Recor
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in [Server.Account]. If blob is empty, it is that of the
-// container.
+// LeaseName returns the name of the lease of a blob in [Server.Account]. If blob is empty, it is the lease of
+// the container.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }

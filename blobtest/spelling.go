@@ -13,8 +13,8 @@ import (
 // the case with which they were created, but are case-insensitive when set or read."
 //
 // The parser reads the head of a request, and then ignores all bytes until the request is answered. The
-// ignored bytes are the body of the request, or further requests that the client has pipelined. In those
-// requests, names are in lower case.
+// ignored bytes are the body of the request, or further requests that the client has pipelined. The server
+// stores the names in pipelined requests in lower case.
 type spellingParser struct {
 	mu      sync.Mutex
 	parsing bool              // the next bytes belong to the head of a request, or come before a head

@@ -20,7 +20,8 @@ import (
 type keyPair struct{ cert, key []byte }
 
 // makeCertificate makes a self-signed certificate for this machine, the given host, and the host names that
-// clients use for an emulator. It is valid for a real year, because clients check it with their own clocks.
+// clients use for an emulator. The certificate is valid for a year of real time, because clients check it
+// with their own clocks.
 func makeCertificate(host string) (pair keyPair, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
