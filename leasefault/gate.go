@@ -60,8 +60,7 @@ func (g *Gate) Open() {
 	g.opening.Do(func() { close(g.open) })
 }
 
-// Reached returns a channel that is closed by the first call of HoldRequest or HoldAnswer, even if the Gate
-// is already open.
+// Reached returns a channel that is closed when the first call reaches the Gate, even if the Gate is open.
 func (g *Gate) Reached() <-chan struct{} {
 	g.begin()
 	return g.reached

@@ -17,8 +17,8 @@ const (
 	// LoseMemory makes a store lose all records, including their epochs.
 	LoseMemory Loss = iota
 
-	// ResetTerm makes a store forget when each lease began. A full duration starts again at the first Load
-	// after the restart.
+	// ResetTerm makes a store forget when each lease began. The duration of a lease starts again at the first
+	// Load after the restart.
 	ResetTerm
 )
 
