@@ -6,8 +6,8 @@
 // Changes are signalled within 100 ms, even if the process that made the change has crashed. Files are never
 // deleted. To clean up, remove the whole directory while no process uses it. The store uses the wall clock,
 // but its time never goes back. If the clock is set back, leases last longer, and if it is set forward, they
-// end early. While a process that has locked a file is suspended, other processes get no answer about that
-// lease.
+// end early. While a process that has locked a file is suspended, other processes get no answer about the
+// lease in that file.
 package dirlease
 
 import (
@@ -62,7 +62,7 @@ func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
 // Close ends all watches.
 func (s *Store) Close() error { s.poll.Close(); return nil }
 
-// A file is the content of a file: "WRITES SIGNALS" in the first line, and the record in the second line.
+// A file is what the file of a lease contains: "WRITES SIGNALS" in the first line, the record in the second.
 type file struct {
 	writes, signals uint64       // how often the file was written, and how many of these writes had to be signalled
 	record          lease.Record // the record that was written last

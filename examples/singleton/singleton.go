@@ -21,7 +21,7 @@ const interval = time.Second
 
 // Lead waits for the lease, calls work once, and hands the lease over when another process calls Lead. The
 // context of work ends as in session.Run, and also when another process is ready. In that case, work should
-// return nil. A second lease is used, whose name is name + "/next".
+// return nil. Lead also uses a second lease, whose name is name + "/next".
 func Lead(ctx context.Context, a lease.Authority, name string, o *session.Options, work func(ctx context.Context, tok lease.Token) error) (err error) {
 	s, err := session.New(a, name, o)
 	if err != nil {
