@@ -296,7 +296,7 @@ var heldRules = []rule{
 				p.Errorf("a release was sent %v before the end of the lease, and its context was not given back", ends.Sub(r.at))
 			}
 		}
-		bound := last.at.Add(p.D) // no request may take longer than until bound
+		bound := last.at.Add(p.D) // every request must have ended by then
 		if deadline, ok := last.ctx.Deadline(); ok {
 			bound = deadline
 		}

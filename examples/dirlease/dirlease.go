@@ -149,7 +149,7 @@ func flock(ctx context.Context, path string, f func(lock *os.File) error) error 
 	if err != nil {
 		return fmt.Errorf("%w: %w", lease.ErrUnsent, err)
 	}
-	defer lock.Close() // releases the lock
+	defer lock.Close() // unlocks
 	try := func() error { return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 	for err := try(); err != nil; err = try() { // without LOCK_NB, Flock would not return when ctx ends
 		select {

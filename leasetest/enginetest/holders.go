@@ -25,11 +25,11 @@ type HolderOptions struct {
 // Meanwhile, TestHolders pauses, kills and replaces processes, and calls Harm of the target. It fails in two
 // cases, which it detects without a clock and without the code under test:
 //
-//   - CheckAlive returns true in two processes at the same time. To detect this, each holder reads the newest token that
-//     the counter has seen, and then calls CheckAlive. If that token is newer than the holder's own token, CheckAlive
-//     must return false.
-//   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is lost, or two
-//     holders have the same token.
+//   - CheckAlive returns true in two processes at the same time. To detect this, each holder reads the newest
+//     token that the counter has seen, and then calls CheckAlive. If that token is newer than the holder's
+//     own token, CheckAlive must return false.
+//   - A stale write passes the guard: a write follows a read or a write with a newer token, an update is
+//     lost, or two holders have the same token.
 //
 // If too little happens to prove anything, for example because the machine is busy, the test runs up to four
 // times as many rounds, and then fails. Each failure shows the seed of the faults.
