@@ -106,8 +106,8 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
 // Lease returns the record of the lease of a blob in [Server.Account], without changing it. If blob is empty,
-// it is the record of the container. The record of a deleted blob stays until a blob of the same name is
-// created.
+// it is the record of the container's lease. The record of a deleted blob stays until a blob of the same name
+// is created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err

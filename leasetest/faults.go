@@ -11,7 +11,8 @@ import (
 
 // The methods cut, stall and lose use the first kind of fault that the leases under test support.
 
-// cut makes all requests of the contender fail until mend is called. It needs the ability canCut.
+// cut keeps all requests of the contender from its authority until mend is called. It needs the ability
+// canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {

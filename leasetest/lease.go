@@ -181,7 +181,7 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive calls CheckAlive in a loop that waits for the end of a lease. If the lease is alive long after
+// stillAlive calls CheckAlive for a loop that waits for the end of a lease. If the lease is alive long after
 // every rule should have ended, the rule fails.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()

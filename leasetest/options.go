@@ -43,8 +43,8 @@ type Options struct {
 
 	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick of
 	// the clock. If Slack is not zero, the suite skips all rules that need exact times. On a busy machine, a
-	// rule can need a Slack that is longer than a Unit. If every answer takes longer than a Unit, or the
-	// clock ticks less often than twice per Unit, set a longer Unit.
+	// rule can need a Slack that is longer than a Unit. If every answer takes longer than a Unit, or the tick
+	// of the clock is longer than half a Unit, set a longer Unit.
 	//
 	// If a rule fails after an answer or a timer was later than Slack, the failure does not count, and the
 	// suite runs the rule again, later without other rules at the same time. After eight such failures, the

@@ -18,7 +18,7 @@ type Load struct {
 	Leases   int           // the number of leases, which must be positive
 	Hold     time.Duration // how long the leases are held
 	Duration time.Duration // the duration of each lease. Default: 10 s
-	Refusals bool          // accept that an acquire is refused. Otherwise an acquire is repeated until it is granted
+	Refusals bool          // accept that an acquire is refused. Otherwise an acquire waits until it is granted
 	Held     func()        // called while the leases are held. Default: none
 }
 

@@ -110,7 +110,7 @@ func (p *Process) Kill() {
 	p.stdin.Close()
 }
 
-// End lets the process end by itself, and kills it after 20 s.
+// End tells the process to end, and kills it if it has not ended after 20 s.
 func (p *Process) End() error {
 	_ = p.Continue()
 	p.stdin.Close()
