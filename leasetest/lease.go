@@ -25,16 +25,16 @@ type Holder struct {
 	Authority lease.Authority // the authority for all requests; nil without CanUseAuthority
 }
 
-// TestLease tests a lease against the H clauses and the clause M4 of SPEC.md. By calls of session.Run, it
-// also tests the N clauses. It runs one subtest for each rule.
+// TestLease tests a lease against the H clauses and the clause M4 of SPEC.md. It also calls session.Run to
+// test the N clauses. TestLease runs one subtest for each rule.
 //
 // Each subtest calls newLease for a lease that the holder h has not acquired yet, in the same way as
-// [TestStore] calls newStore. A newLease function should pass t.Cleanup a function that stops all goroutines
-// of the lease. That function must not use t.Context(), which is canceled before cleanup functions run. The
-// suite also calls newLease with invalid holders, for which newLease must pass the error to t.Fatal.
+// [TestStore] calls newStore. The function newLease should call t.Cleanup with a function that stops all
+// goroutines of the lease. That function must not use t.Context(), which is canceled before cleanup functions
+// run. The suite also calls newLease with invalid holders, for which newLease must pass the error to t.Fatal.
 //
 // For a lease with an authority of its own, remove [CanUseAuthority] from [Options].Can. [Holder].Authority
-// is then nil, and the suite can test less, unless LeaseHooks.Revoke and LeaseHooks.Cut are set.
+// is then nil. LeaseHooks.Revoke and LeaseHooks.Cut let the suite test more of such a lease.
 //
 // One rule registers a handler that panics. In a bubble this rule runs last. If the lease does not recover
 // from the panic, the process ends, and its last message names the rule.

@@ -252,7 +252,7 @@ var listRules = []rule{
 		var names []string
 		long := strings.Repeat("n", 300)
 		// One name contains two of the prefixes, but does not begin with them. In some names, a part begins
-		// with a dot, so that a tool which hides such files would not list them.
+		// with a dot, because many tools hide such files.
 		for _, end := range []string{"a", "A", "ab", "b", "a%b", "a_b", "axb", "a*", "a?", `a\`, `a\b`, "a'b", "a.b", "a/b", "[ab]", "^a", "a$", "\u00e4", "\u00e4b", "\U0010ffff", "\U0010ffffb", "c/" + s.name + "/a",
 			"a/", "a//b", "a/b/c", ".a", "a/.b", "a/.b/c", "..", "a/..b", "_a", "a/_b", "-a", "~a", " a", long + "a", long + "b"} {
 			name := s.name + "/" + end

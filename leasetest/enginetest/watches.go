@@ -50,8 +50,9 @@ func WaitingCostsNothing(t *testing.T, s interface {
 	t.Logf("woken %v after the release was sent", (<-woken).Sub(released))
 }
 
-// DeletionIsSeen checks that a holder learns that its record was deleted. With a watch, the holder must learn
-// this at once, and otherwise at its next renewal. The function remove deletes the record of the named lease.
+// DeletionIsSeen checks that a holder learns that its record was deleted. A holder that watches its record
+// must learn this at once, and any other holder at its next renewal. The function remove deletes the record
+// of the named lease.
 func DeletionIsSeen(t *testing.T, s interface {
 	Store
 	lease.Watcher
