@@ -14,24 +14,22 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Actions are the functions that carry out the effects of one input. A hook of the Trace can block, and so
-// can the function that sets the alarm, if the method After of the Clock blocks. No other function
-// blocks.
+// Actions are the functions that carry out the effects of one input to the state machine. Only a hook of the
+// Trace may block, and the function that sets the alarm, if the method After of the Clock blocks.
 type actions struct {
 	acts    []func() // before the requests, such as the end of contexts
 	sends   []*sending
 	later   []func() // the alarm, and handlers
 	hooks   []func()
-	answers []answer // for callers that wait
+	answers []answer // for the callers that wait
 }
 
-// An answer is an outcome and where it goes.
 type answer struct {
 	caller  caller
 	outcome holder.Outcome
 }
 
-// spareActions and spareEffects contain structs that can be used again.
+// spareActions and spareEffects recycle the structs of earlier inputs.
 var (
 	spareActions = sync.Pool{New: func() any { return new(actions) }}
 	spareEffects = sync.Pool{New: func() any { return new(holder.Effects) }}
@@ -39,17 +37,15 @@ var (
 
 func (a *actions) do(f func()) { a.acts = append(a.acts, f) }
 
-// hook adds a hook, which may be nil.
 func (a *actions) hook(f func()) {
 	if f != nil {
 		a.hooks = append(a.hooks, f)
 	}
 }
 
-// perform calls the functions in order, and sends each request on a goroutine of its own. If a hook
-// panics or calls runtime.Goexit, perform still sends the outcomes, so that no caller waits forever. After
-// that, the panic continues. A panic of a hook ends the process, unless the hook runs on the goroutine of
-// a caller that recovers.
+// perform calls the functions in order, and sends each request on a goroutine of its own. If a hook panics or
+// calls runtime.Goexit, perform still delivers the outcomes, so that no caller waits forever, and then the
+// panic continues.
 func (a *actions) perform() {
 	defer a.done()
 	callAll(a.acts)
@@ -60,8 +56,9 @@ func (a *actions) perform() {
 	callAll(a.hooks)
 }
 
-// performHere does what perform does, but on a goroutine that may wait for the answer to a request. If there is just
-// one to send, and the Clock cannot block, that is done on this goroutine.
+// performHere is like perform, but sends a single request on the current goroutine, which must be free to
+// wait for the answer. If there are hooks or outcomes to deliver, or the Clock can block, it just calls
+// perform.
 func (a *actions) performHere() {
 	if len(a.sends) != 1 || len(a.hooks)+len(a.answers) > 0 || !a.sends[0].s.onSystemClock() {
 		a.perform()
@@ -73,7 +70,7 @@ func (a *actions) performHere() {
 	w.send()
 }
 
-// done sends the outcomes, and keeps the actions for another input.
+// done delivers the outcomes, and recycles the actions.
 func (a *actions) done() {
 	for _, to := range a.answers {
 		to.caller.answer(to.outcome)
@@ -88,7 +85,7 @@ func callAll(all []func()) {
 	}
 }
 
-// none empties a list.
+// none empties a list so that its memory can be used again.
 func none[T any](all []T) []T {
 	clear(all)
 	return all[:0]
@@ -99,12 +96,12 @@ func (s *Session) onSystemClock() bool {
 	return ok
 }
 
-// take returns the actions for the effects of one input. The caller holds mu, and must unlock mu before it
-// performs them.
+// take returns the actions for the effects of one input. The caller holds the mutex mu, and must unlock it
+// before it performs the actions.
 func (s *Session) take(now time.Time) *actions {
 	p := spareActions.Get().(*actions)
 	out := s.machine.Take()
-	defer func() { // it has no more users
+	defer func() { // out has no more users
 		out.Clear()
 		spareEffects.Put(out)
 	}()
@@ -161,17 +158,17 @@ func (s *Session) take(now time.Time) *actions {
 	return p
 }
 
-// A sending is a request on its way to the authority. It implements [tasks.Request].
+// A sending is a request on its way to the authority. It implements the request of [tasks.Call].
 type sending struct {
 	s        *Session
-	ctx      context.Context // has the values of that of the call; may have ended
+	ctx      context.Context // has the values of the caller's context; may have ended
 	r        holder.Request
-	patience time.Time // how long it may wait to be sent
-	sent     time.Time // when it was sent after such a wait
+	patience time.Time // until when the request may wait to be sent
+	sent     time.Time // when the request was sent; zero if it did not wait
 }
 
-// send sends the request, and passes the answer to the machine. The caller has already counted send as a
-// task. The time limit of each request is the RequestTimeout.
+// send sends the request, and passes the answer to the state machine. The caller has already counted send as
+// a task. The time limit of each request is the RequestTimeout.
 func (w *sending) send() {
 	defer tasks.EvenOnExit(w.s.tasks.End)
 	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w.patience, w)
@@ -197,7 +194,7 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	})
 }
 
-// waited tells the machine that the request waited before it was sent.
+// waited corrects the sending time of a request that had to wait before it was sent.
 func (w *sending) waited() {
 	if !w.sent.IsZero() {
 		w.r.Sent, w.r.Wait = w.sent, w.sent.Sub(w.r.Sent)

@@ -8,7 +8,6 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// needContext panics if ctx is nil. A method calls it before it changes anything.
 func needContext(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("session: " + call + ": the context must not be nil")
@@ -19,32 +18,32 @@ func needContext(ctx context.Context, call string) {
 //
 //   - (true, nil) if the Session holds the lease now;
 //   - (false, nil) if the lease was certainly not granted, because it is locked;
-//   - (false, err) in every other case: ctx has ended, Release or Close was called, an argument is bad,
-//     or the outcome is unknown. A failed call never makes the Session hold the lease. If no other
-//     Acquire follows it, call ReleaseUncertain, because the authority might have granted the request.
+//   - (false, err) in every other case, for example if ctx has ended, if Release or Close was called, or if
+//     the outcome is unknown. The Session then does not hold the lease, even if the authority has granted it.
+//     Unless another Acquire follows, call ReleaseUncertain, so that the lease does not stay locked.
 //
 // If the Session already holds the lease, Acquire sends no request and returns true, even if another
-// goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a
-// new term.
+// goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a new
+// term.
 //
-// Acquire usually sends one request. If the Session still has to release an old ID, it sends the
-// release first. A take-over needs two more requests. The context of each request ends after
-// RequestTimeout. [lease.Lease] describes Acquire over a store without a clock.
+// Acquire usually sends one request. If the Session still has to release an old ID, it sends the release
+// first. A take-over needs two more requests. The context of each request ends after RequestTimeout.
+// [lease.Lease] describes Acquire over a store without a clock.
 func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	_, ok, err := s.AcquireWithToken(ctx)
 	return ok, err
 }
 
-// AcquireWithToken is like [Session.Acquire], but also returns the fencing token of the lease, which is
-// empty unless AcquireWithToken returns true.
+// AcquireWithToken is like [Session.Acquire], but also returns the fencing token of the lease, which is empty
+// unless AcquireWithToken returns true.
 //
-// Concurrent calls are served one after the other. If ctx ends, AcquireWithToken returns the error of ctx
-// at once. If Release or Close is called, it returns [lease.ErrReleased] at once. If the authority grants
-// the lease later, the Session releases the lease before it serves the next call.
+// Concurrent calls are served one after the other. A call returns at once if ctx ends, with the error of ctx,
+// or if Release or Close is called, with [lease.ErrReleased]. If the authority grants the lease after that,
+// the Session releases the lease before it serves the next call.
 //
-// A release that the authority did not answer is sent again by the next call of Release or Close, and by
-// an Acquire that is refused because the lease is still locked. A finite lease ends by itself, even
-// without a release.
+// If the authority did not answer a release, the release is sent again by the next call of Release or Close,
+// or when an Acquire is refused because the lease is still locked. A finite lease ends even without a
+// release.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -60,7 +59,6 @@ func (s *Session) acquire(ctx context.Context) holder.Outcome {
 	return s.call(ctx, (*holder.Machine).Acquire).await(ctx)
 }
 
-// acquired converts the outcome of an Acquire into the results of AcquireWithToken and AcquireUnlessHeld.
 func (s *Session) acquired(o holder.Outcome) (lease.Token, bool, error) {
 	switch o.Err {
 	case nil:
@@ -71,14 +69,14 @@ func (s *Session) acquired(o holder.Outcome) (lease.Token, bool, error) {
 	return "", false, s.opError("acquire", o.Err)
 }
 
-// AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another
-// holder is certainly alive. Over an authority with a clock, it sends one Acquire and returns.
+// AcquireUnlessHeld is like [Session.AcquireWithToken], but it returns (false, nil) only if another holder is
+// certainly alive. If the authority has a clock, AcquireUnlessHeld sends one Acquire and returns.
 //
-// An authority without a clock, such as that of etcdlease, cannot know the age of a record that it reads
-// for the first time. Over such an authority, AcquireUnlessHeld waits for at most the duration that the
-// record states. If the holder renews the lease in this time, AcquireUnlessHeld returns false. If the
-// record expires without a renewal, the holder is dead, and AcquireUnlessHeld acquires the lease. If ctx
-// ends, it returns the error of ctx.
+// An authority without a clock, such as that of etcdlease, cannot know the age of a record that it reads for
+// the first time. AcquireUnlessHeld then waits for at most the duration of the lease in that record. If the
+// holder renews the lease in this time, AcquireUnlessHeld returns false. If the lease expires without a
+// renewal, the holder is dead, and AcquireUnlessHeld acquires the lease. If ctx ends while AcquireUnlessHeld
+// waits, it returns the error of ctx.
 func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, error) {
 	for {
 		o := s.acquire(ctx)
@@ -102,40 +100,40 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 //   - nil if the lease is released, or if there was nothing to release;
 //   - the [*lease.LostError] of a loss, if it is the first Release since the loss and no Acquire came in
 //     between. In this way a program that acquires, works and releases learns that it lost its lease;
-//   - an error if ctx has ended or a request has failed. The lease can then stay locked until it
-//     expires. Call Release again to release it earlier.
+//   - an error if ctx has ended or a request has failed. The lease can then stay locked until it expires.
+//     Call Release again to release it earlier.
 //
-// The context of each request ends after RequestTimeout. Release does not call the handlers of OnLost. It
-// ends an Acquire that is still running, and if that Acquire may have been granted, waits until the lease
-// is released. It also releases the lease if an earlier call with an unknown outcome may have acquired
-// it, or if another holder may have handed it over to the ID that [Session.ID] has returned.
+// Release also ends an Acquire that is still running. If that Acquire, or an earlier call with an unknown
+// outcome, may have acquired the lease, Release releases the lease and waits for the answer. It does the same
+// if another holder may have handed the lease over to the ID that [Session.ID] has returned. Release does not
+// call the handlers of OnLost.
 //
-// Release sends its request even if ctx is done. If ctx ends while Release waits for the answer, it
-// returns the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends it, and
-// still waits for the answer.
+// Release sends its request even if ctx is done. If ctx ends while Release waits for the answer, it returns
+// the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends that context, and
+// still waits for the answer. The context of each request ends after RequestTimeout.
 //
 // If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time after a
-// while. The request of the Acquire can reach the authority after the first Release, and an infinite
-// lease that it acquires stays locked until it is released again. A finite lease ends by itself.
+// while. The delayed request of the Acquire can reach the authority after the first Release, and the infinite
+// lease that it acquires then stays locked until it is released again. A finite lease ends by itself.
 func (s *Session) Release(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).Release)
 }
 
 // ReleaseUncertain releases the lease if it was acquired by an Acquire whose outcome is unknown. Unlike
-// Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire.
-// Call it if the last Acquire of a program has an unknown outcome, because otherwise the lease can stay
-// locked although no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends,
-// ReleaseUncertain does what [Session.Release] does in this case.
+// Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire. Call
+// it after an Acquire with an unknown outcome, if no other Acquire follows, because otherwise the lease can
+// stay locked although no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends,
+// ReleaseUncertain returns as [Session.Release] does.
 func (s *Session) ReleaseUncertain(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
 
-// HandOver gives the lease to another Session, the receiver, whose [Session.ID] is to. The authority
-// replaces the ID of the sender with that of the receiver in one step, so no other holder can acquire the
-// lease in between. When the receiver next calls Acquire, the authority grants the lease with a newer
-// token, unless the lease has ended before. Until then the lease stays locked, and its record still has
-// the Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease stays locked
-// until it expires, and an infinite one until it is broken.
+// HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of the
+// receiver. The authority replaces the ID of the sender with that of the receiver in one step, so no other
+// holder can acquire the lease in between. When the receiver next calls Acquire, the authority grants the
+// lease with a newer token, unless the lease has ended before. Until then the lease stays locked, and its
+// record still has the Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease
+// stays locked until it expires, and an infinite one until it is broken.
 //
 // HandOver ends the sender's term as Release does, even if it returns an error, because the receiver may
 // already hold the lease. The handlers of OnLost are not called. HandOver returns
@@ -145,8 +143,8 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 //     Session then sends a release before HandOver returns.
 //   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
 //
-// The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and
-// should then return. Run returns the function's error, unless [RunOptions.Again] lets it contend again.
+// The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and should
+// then return. Run returns the function's error, unless [RunOptions.Again] lets it contend again.
 //
 // HandOver returns an error and changes nothing if
 //
@@ -162,8 +160,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
-// relinquish makes a call that may end the term. It waits for the answer even if ctx is a
-// context of WhileHeld, which the call itself may end.
+// relinquish makes a call that may end the term, such as Release. That call ends the contexts of WhileHeld.
+// If ctx is one of them, relinquish still waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -178,41 +176,35 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 }
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While the
-// Session holds the lease, it is the ID of the lease, and otherwise the ID that the next Acquire
-// proposes. Do not call ID just to write a log record: after the call, Release also releases a lease that
-// another holder has handed over to the returned ID, until the ID changes.
+// Session holds the lease, it is the ID of the lease, and otherwise the ID that the next Acquire proposes. Do
+// not call ID just to write a log record: after the call, Release also releases a lease that another holder
+// has handed over to the returned ID, until the ID changes.
 //
-// The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that
-// has returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked
-// until an Acquire of the Session is refused for this reason. The Session then releases the lease. After
-// Close, ID returns the zero ID, which HandOver does not accept.
+// The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
+// returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked until it
+// expires, or until an Acquire of the Session is refused because of that ID: then the Session releases the
+// lease. After Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })
 	return id
 }
 
-// Close releases the lease and waits until all requests and timers of the Session have ended. Once Close
-// is called, no more handlers are started, and Acquire and HandOver return [lease.ErrClosed]. Close does
-// not wait for handlers that are running, so a handler may call it. It may be called more than once.
-// Close returns
+// Close releases the lease and waits until all requests and timers of the Session have ended. After that, the
+// Session sends nothing more. Once Close is called, no more handlers are started, and Acquire and HandOver
+// return [lease.ErrClosed]. Close does not wait for running handlers, so a handler may call Close. Close may
+// be called more than once, and does not report an earlier loss. It returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
-//   - the error of the release, if the release has failed. The lease can then stay locked until it
-//     expires.
-//   - the error of ctx, if ctx ends while Close waits. The requests that are still running end by
-//     themselves.
+//   - the error of the release, if the release has failed. The lease can then stay locked until it expires.
+//   - the error of ctx, if ctx ends while Close waits. The running requests end by themselves. When they have
+//     returned, the Session once more releases every ID under which they may have acquired the lease.
 //
-// Close does not report an earlier loss. It waits for all requests, even if a method Do of the authority
-// does not return after its context has ended, as [lease.Authority] requires. If your authority may do
-// that, call Close with a context that has a deadline. When Close has returned, the Session sends nothing
-// more, unless ctx has ended first: then, when the running requests have returned, it once more releases
-// every ID under which they may have acquired the lease.
+// Often the usual context is already done when a program stops, or when a clean-up function of a test runs.
+// Call Close with a new context there. Close waits for every request, so the new context needs a deadline if
+// a call of your authority may not return after its own context has ended.
 //
-// In a clean-up function of a test, and often in the deferred functions of a program that stops, the
-// usual context is already done. Call Close with a new one there.
-//
-// A request that reaches the authority after Close cannot be undone. If it acquires an infinite lease,
-// the lease does not end by itself, so prefer a finite Duration.
+// A request that reaches the authority after Close cannot be undone. If it acquires an infinite lease, the
+// lease does not end by itself, so prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

@@ -14,7 +14,6 @@ import (
 	"github.com/fencedlease/lease/internal/jitter"
 )
 
-// contend calls tryUntilGranted, and then the hook [Trace].Contended if the Lease is a Session.
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
 	c, began := contention{interval: r.AcquireInterval, refusal: r.refusal()}, r.clock.Now()
 	tok, unknown, err = r.tryUntilGranted(ctx, &c)
@@ -22,7 +21,7 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 	return tok, unknown, err
 }
 
-// reportContention adds the name to info and calls the hook, if the Lease is a Session.
+// reportContention calls the hook [Trace].Contended, if the Lease is a Session that has this hook.
 func (r *runner) reportContention(info ContendInfo) {
 	if s := r.session; s != nil && s.o.Trace != nil {
 		info.Name = r.lease.Name()
@@ -30,8 +29,8 @@ func (r *runner) reportContention(info ContendInfo) {
 	}
 }
 
-// tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, an
-// attempt may have been granted, or may still be, and the caller must call ReleaseUncertain.
+// tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, the lease may
+// have been granted, or may still be, and the caller must call ReleaseUncertain.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++
@@ -44,8 +43,9 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 			return tok, false, nil
 		case over != nil && errors.Is(err, over): // no request was sent
 		case ended != nil && errors.Is(err, ended):
-			// The Lease itself undoes the attempt that ctx has ended. If the outcome of an earlier attempt is
-			// unknown, ReleaseUncertain sends a release, but does not wait for the answer, because ctx is done.
+			// The Lease itself releases what this attempt may have acquired. ReleaseUncertain does the same
+			// for earlier attempts with an unknown outcome. It does not wait for the answer, because ctx is
+			// done.
 			_ = r.lease.ReleaseUncertain(ctx)
 			unknown = false
 		case err != nil && mayBeGranted(err):
@@ -74,8 +74,7 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 	}
 }
 
-// refusal returns the error of an attempt that was refused because the lease is locked, with the name
-// of the lease if the Lease has a method Name.
+// refusal returns the error of an attempt that was refused because the lease is locked.
 func (r *runner) refusal() error {
 	if name := r.lease.Name(); name != "" {
 		return &lease.OpError{Op: "acquire", Name: name, Err: lease.ErrHeldByOther}
@@ -83,8 +82,7 @@ func (r *runner) refusal() error {
 	return lease.ErrHeldByOther
 }
 
-// reportAttempt logs an attempt that has failed with err, or that the authority has answered, with the
-// records of a Session. A Session logs them itself.
+// reportAttempt logs the failure or recovery of a Lease that is not a Session. A Session does this itself.
 func (r *runner) reportAttempt(c *contention, err error) {
 	if r.session != nil {
 		return
@@ -100,7 +98,7 @@ func (r *runner) reportAttempt(c *contention, err error) {
 	}
 }
 
-// waitForTurn waits until another attempt may succeed. It returns an error if none can ever succeed.
+// waitForTurn waits until another attempt may succeed. It returns an error if no attempt can ever succeed.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if locked {
 		spreads := 0
@@ -128,12 +126,13 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 	return nil
 }
 
-// pause waits for d, shortened at random by up to half, or until ctx ends, and then returns its error.
+// pause waits for d, shortened at random by up to half. If ctx ends first, pause returns the error of ctx.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, r.clock, r.shorten(d, 0.5))
 }
 
-// shorten shortens a duration at random, by at most the given part. It draws from the Rand of the Session.
+// shorten shortens a duration at random, by at most the given fraction. It uses the Rand of the Session, if
+// any.
 func (r *runner) shorten(d time.Duration, part float64) time.Duration {
 	if r.session == nil {
 		return jitter.Source{Reader: &rand.Reader}.Shorten(d, part)
@@ -146,12 +145,12 @@ type contention struct {
 	interval time.Duration
 	refusal  error         // error of an attempt that was refused because the lease is locked
 	last     error         // error of the last attempt
-	failed   bool          // whether the last attempt failed, and was not just refused
-	since    time.Time     // when the first of the last attempts that all failed with a permanent error failed; zero if there is none
-	pause    time.Duration // until the next attempt
-	attempts int           // calls of Acquire
-	failures int           // attempts in a row that failed with any error
-	logged   bool          // the Logger has the record that Run waits for another holder
+	failed   bool          // whether the last attempt failed for another reason
+	since    time.Time     // since when every attempt has failed with a permanent error; zero if the last one did not
+	pause    time.Duration // the time until the next attempt
+	attempts int           // the number of calls of Acquire
+	failures int           // the number of failed attempts in a row
+	logged   bool          // whether Run has logged that it waits for another holder
 }
 
 const (
@@ -159,8 +158,8 @@ const (
 	permanentTime = 30 * time.Second // if all attempts have failed with permanent errors for this long, Run returns the last error
 )
 
-// noteAttempt records the error of an attempt that was not granted, nil if it was refused because the
-// lease is locked. It reports whether every later attempt would fail too.
+// noteAttempt records an attempt that was not granted, and reports whether it is useless to try again. If the
+// attempt was refused because the lease is locked, err is nil.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	switch {
 	case err == nil:
@@ -183,8 +182,8 @@ func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	return hopeless(err)
 }
 
-// stopped returns the error of a contention that has ended because ctx is done. It matches ctx.Err(),
-// context.Cause(ctx), and the error of the last attempt if there was one.
+// stopped returns the error of Run if ctx ends while Run tries to acquire the lease. The error matches
+// ctx.Err(), context.Cause(ctx), and the error of the last attempt if there was one.
 func (c *contention) stopped(ctx context.Context) error {
 	if c.last == nil {
 		return stopped(ctx)
@@ -192,8 +191,8 @@ func (c *contention) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
 }
 
-// mayBeGranted reports whether an attempt that failed with err may have been granted. After ErrExpired
-// it was, but too late.
+// mayBeGranted reports whether an attempt that failed with err may have been granted. ErrExpired means that
+// the attempt was granted, but too late.
 func mayBeGranted(err error) bool {
 	return !holder.ProvesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
 }

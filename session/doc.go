@@ -16,15 +16,14 @@
 //		Again: session.AfterLoss,
 //	})
 //
-// After the end of ctx, [Stopped] distinguishes an orderly stop from a loss or a failure. The terms of
-// this library are in docs/reference.md.
+// After ctx has ended, [Stopped] distinguishes an orderly stop from a loss or a failure. docs/reference.md
+// explains the terms that this library uses.
 //
-// [TryRun] is like Run, but returns at once if another holder has the lease. [AcquireWait] only waits
-// until it has acquired the lease.
+// [TryRun] is like Run, but returns at once if another holder has the lease. [AcquireWait] only waits until
+// it has acquired the lease.
 //
-// To write a leader, copy examples/leader of module sqlitelease or of this one; to write a scheduled job,
-// copy examples/job of module pglease. examples/cron, daemon and quickstart show behavior within one
-// process.
+// There are examples to copy: examples/leader, in the module sqlitelease and in this one, is a leader
+// election, and examples/job, in the module pglease, is a scheduled job.
 //
 // # Belief
 //
@@ -34,8 +33,8 @@
 //
 // In this formula:
 //
-//   - sent is the time just before the last granted request was sent. During a break, a refused renewal
-//     counts, too, if its answer shows how long the lease lasts.
+//   - sent is the time just before the last granted request was sent. While the lease is breaking, the
+//     authority refuses renewals, but a refusal counts as well if it shows how long the lease still lasts.
 //   - D is the requested duration or the duration that the authority guarantees, whichever is shorter.
 //   - e is the largest error of the rate of either clock ([Options.MaxClockDrift]).
 //   - margin allows for the granularity of the clocks ([Options.Margin]).
@@ -83,21 +82,21 @@
 // record of the lease. If [Options.Clock] is set, the Session has a goroutine that waits for the next
 // event.
 //
-// If the method Do of the authority does not return, the goroutine of that request stays. If two requests
-// have not returned after twice the RequestTimeout, the Session sends only reads, and no renewal, until
-// one of them returns. A call that needs another request fails at once.
+// If a call of [lease.Authority.Do] does not return even after its context has ended, its goroutine stays
+// blocked. If two requests have not returned after twice the RequestTimeout, the Session sends only reads,
+// and no renewal, until one of the two returns. Until then, every method that has to send another request
+// returns an error at once.
 //
-// When Release or Run returns, some requests and handlers may still be running. They end by themselves.
-// [Session.Close] waits for the requests, but not for the handlers. Before a program exits, it should
-// call Close, because the Session may still have to release a lease that was granted too late, and a
-// lease that is not released stays locked for its whole Duration. A test in a bubble of testing/synctest
-// should call Close, too, because it fails if a goroutine of the Session is still waiting at the end of
-// the test.
+// When Release or Run returns, some requests and handlers may still be running. [Session.Close] waits for the
+// requests, but not for the handlers. A program should call Close before it exits, because the Session may
+// still have to release a lease that was granted too late, and which otherwise stays locked for its whole
+// Duration. A test in a bubble of testing/synctest should call Close, too, because the test fails if a
+// goroutine of the Session is still blocked at the end of the test.
 //
 // # Panics
 //
-// If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack
-// ([Options.Logger]), and still calls every other handler. It does not recover from other panics, so a
-// panic in the Authority, or in most hooks of a [Trace], ends the process. If the function passed to
-// [Run] panics, Run releases the lease before the panic continues.
+// If a handler of OnLost or OnBreaking panics, the Session logs the panic with its stack ([Options.Logger]),
+// and still calls every other handler. The Session does not recover from other panics, so a panic in the
+// Authority, or in most hooks of a [Trace], ends the process. If the function passed to [Run] panics, Run
+// releases the lease before the panic continues.
 package session

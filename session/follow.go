@@ -19,17 +19,17 @@ type FollowOptions struct {
 	Timeout  time.Duration // the time limit of one request; at least 1 ms; default: 5 s
 }
 
-// Follow returns the states of the lease with the given name, as they change: who has it, with which
-// token, and until when. A renewal is a change too. The first state comes at once. Follow is for
-// observers: it does not acquire the lease, and an observer sees a change only after it has happened.
+// Follow returns the states of the lease with the given name, as they change: who has it, with which token,
+// and until when. A renewal is a change too. The first state comes at once. Follow is for observers: it does
+// not acquire the lease, and an observer sees a change only after it has happened.
 //
-// Follow reads the record once in every Interval, because a watch need not signal a grant or a renewal.
-// If the authority is a [lease.Watcher], it also reads at every signal, and it reads when the lease may
-// have expired. However many signals come, it sends at most one read for each change, and one for each
-// Interval. If the body of the loop is slow, changes in between are not seen.
+// Follow reads the record at least once in every Interval, because the watch of a store may leave out grants
+// and renewals. If the authority is a [lease.Watcher], Follow also reads after each signal, and when the
+// lease may have expired. Signals without a change cause at most one more read in each Interval. If the body
+// of the loop is slow, the loop does not see every change.
 //
-// If the record cannot be read, Follow yields the error, and goes on. The iteration ends when ctx is
-// done, without an error, or after a [*lease.FieldError] if an argument or an option is bad.
+// If the record cannot be read, Follow yields the error, and continues. The iteration ends when ctx is done,
+// without an error. If an argument or an option is invalid, the only element is a [*lease.FieldError].
 func Follow(ctx context.Context, a lease.Authority, name string, o *FollowOptions) iter.Seq2[lease.Result, error] {
 	needContext(ctx, "Follow")
 	return func(yield func(lease.Result, error) bool) {
@@ -95,7 +95,7 @@ func followAll(ctx context.Context, f *follow.Follower, yield func(lease.Result,
 				left = min(left, res.MaxRemaining())
 			}
 		}
-		if !changed && !passed { // after a signal without a change, only the Interval counts until there is one
+		if !changed && !passed { // ignore further signals, which could cause a read each, for one Interval
 			_ = clock.Sleep(ctx, f.Clock, f.Interval)
 		} else {
 			passed = f.Wait(ctx, left)

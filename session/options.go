@@ -14,49 +14,49 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default
-// is used.
+// Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default is used.
 //
-// New returns an error if a field is out of range. New refuses a duration below 1 ms, except in
-// Margin and MaxClockJump, because such a duration is usually a number without a unit. New also
-// checks that there is time to retry a failed renewal before the work must stop. To make sure of
-// that, RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not be longer than the time
-// for which the Session relies on one grant, which the package documentation calls U - sent.
+// New returns an error if a field is out of range. A duration below 1 ms is usually a number without a unit,
+// so New accepts it only in Margin and MaxClockJump. New also returns an error unless a failed renewal can be
+// retried before the work must stop: RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not
+// exceed U - sent, the time for which the Session relies on one grant (see the package documentation).
 type Options struct {
-	// Owner is a label for people to read, for example the name of a process and of its host. The
-	// Owner appears in the log records, and in the record of the lease that [lease.Inspect] returns.
-	// The label proves nothing. Two Sessions with the same Owner exclude each other, unless TakeOver
-	// is set. Default: the host name, the process ID and 16 random digits, joined by "_". It is
-	// different for each Session.
+	// Owner is a label for people to read, for example the name of a process and of its host. The Owner
+	// appears in the log records, and in the record of the lease that [lease.Inspect] returns. An Owner
+	// proves nothing: two Sessions with the same Owner exclude each other, unless TakeOver is set. Default:
+	// the host name, the process ID and 16 random digits, joined by "_", so that every Session has a
+	// different Owner.
 	Owner string
 
-	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner, which loses it
-	// with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner is
-	// dead, for example because the process has crashed and restarted. TakeOver turns Watch on, so that
-	// an earlier holder that is alive after all, and has set TakeOver as well, soon learns of its loss.
+	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. That holder loses the
+	// lease with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner
+	// is dead, for example because the process has crashed and restarted. In case such a holder is still
+	// alive, TakeOver turns Watch on, so that the holder, if it has set TakeOver too, soon learns of its
+	// loss.
 	//
-	// TakeOver needs an Owner, and does not take a lease that is breaking. If the authority does not
-	// report the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
+	// TakeOver needs an Owner. A lease that is breaking is not taken over. If the authority does not report
+	// the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
 	TakeOver bool
 
-	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite duration:
-	// an infinite lease stays locked until it is broken if its holder crashes, or if a late request
-	// acquires it after Close.
+	// Duration is the duration to request, or lease.Infinite. Default: 30 s. Prefer a finite duration: if the
+	// holder of an infinite lease crashes, or if a delayed request acquires an infinite lease after Close,
+	// the lease stays locked until somebody breaks it.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next. It is shortened if necessary to half of U -
-	// sent, the time for which the Session relies on one grant. The first interval, which begins at the
-	// Acquire, is also shortened at random by up to nine tenths, and every later one by up to a tenth, so
-	// that leases that were acquired together are renewed at different times. An infinite lease is
-	// renewed, too, to find out whether it was broken. Default: Duration/3, or 10 s for an infinite
+	// RenewInterval is the time between two renewals. If it is longer than half of U - sent, the time for
+	// which the Session relies on one grant, the Session uses that half. An infinite lease is renewed, too,
+	// because the answer shows whether the lease was broken. Default: Duration/3, or 10 s for an infinite
 	// lease.
+	//
+	// The Session shortens each interval at random by up to a tenth, and the first one after an Acquire by up
+	// to nine tenths, so that leases that were acquired together are renewed at different times.
 	RenewInterval time.Duration
 
-	// RequestTimeout is the time limit of one request to the authority. If it ends a request, the error
-	// says so, and does not match context.DeadlineExceeded, so that it can be told from the deadline of
-	// the caller's own context. While the server of a store is too busy, a renewal waits in the process
-	// before it is sent: on the System clock this time does not count, up to three times the RequestTimeout,
-	// unless the StopWindow is so near that the answer would come too late. Default: Duration/6, but at most 5 s.
+	// RequestTimeout is the time limit of one request to the authority. The error of a request that timed out
+	// does not match context.DeadlineExceeded, so that a caller can tell it from the end of the caller's own
+	// context. If the server of a store is overloaded, a renewal can wait in the process before it is sent.
+	// With the default Clock, up to three times the RequestTimeout of this wait do not count, as long as the
+	// answer can still arrive before the stop window. Default: Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.
@@ -65,61 +65,58 @@ type Options struct {
 
 	// StopWindow is how long the work may take to stop after its context has ended. The contexts of
 	// [Session.WhileHeld] and [Run] end one StopWindow before CheckAlive turns false. If the work stops
-	// within that time, no other holder can have the lease while the work is running. The section
-	// Conditions of the package documentation lists the exceptions. A negative value means that there is
-	// no stop window.
+	// within that time, no other holder can have the lease while the work is running. The section Conditions
+	// of the package documentation lists the exceptions. A negative value means that there is no stop window.
 	//
-	// Default: Duration/6, but at most 5 s. If the other options leave less time, the default is
-	// shortened to that time, but never below half of its usual value: if even that does not fit, New
-	// returns an error, and StopWindow must be set. An infinite lease has a stop window of 5 s, before
-	// the end of a break.
+	// Default: Duration/6, but at most 5 s, and 5 s for an infinite lease, which needs a stop window when it
+	// is broken. If the other options leave less time, the default is reduced to that time, but at most by
+	// half. If even half of the default does not fit, New returns an error.
 	StopWindow time.Duration
 
-	// Watch makes the Session watch the record of the lease while it holds the lease, if the authority is
-	// a [lease.Watcher]. If the record no longer shows that the Session holds the lease, for example
-	// because the lease was broken, the Session renews at once, and the answer decides whether the lease
-	// is lost. Without Watch, the Session learns of a break only at its next regular renewal.
+	// Watch makes the Session watch the record of the lease while it holds the lease, if the authority is a
+	// [lease.Watcher]. If the record no longer shows that the Session holds the lease, for example because
+	// the lease was broken, the Session renews at once, and the answer decides whether the lease is lost.
+	// Without Watch, the Session learns of a break only at its next regular renewal.
 	//
-	// Watch costs one goroutine and one watch of the record for as long as the lease is held, and one
-	// read of the record for each signal. Some stores signal each renewal. If a signal arrives but the
-	// record has not changed, the next read is delayed by up to a tenth of RenewInterval.
+	// While the lease is held, Watch costs one goroutine, one watch of the record, and one read of the record
+	// after each signal of the watch. Some stores signal every renewal. If the record has not changed since
+	// the last read, the next read is delayed by up to a tenth of RenewInterval.
 	//
 	// Default: off, but on if TakeOver is set.
 	Watch bool
 
-	// MaxClockDrift is e, the largest error of a clock rate. For example, 0.001 allows the clock of
-	// the authority and the clock of this machine to run at rates from 0.999 to 1.001. MaxClockDrift
-	// must be below 1, and must not be negative. Default: 0.001.
+	// MaxClockDrift is the largest relative error of a clock rate. For example, 0.001 allows the clock of the
+	// authority and the clock of this machine to run at rates from 0.999 to 1.001. MaxClockDrift must be
+	// below 1, and must not be negative. Default: 0.001.
 	MaxClockDrift float64
 
 	// Margin is an additional safety time. CheckAlive turns false at least one Margin before the
 	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump limits how far the wall clock may get ahead of the monotonic clock since the last
-	// granted request was sent. If it is ahead by more, the Session concludes that the machine was
-	// suspended, and measures the time with the wall clock. If the wall clock is set forward
-	// by more, CheckAlive turns false earlier than necessary. Default: 1 s.
+	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock between the last granted
+	// request and now. If the wall clock gets further ahead, the Session concludes that the machine was
+	// suspended, and measures the time with the wall clock. Setting the wall clock forward by more than
+	// MaxClockJump therefore makes CheckAlive turn false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
-	// Clock is the source of time. Default: package time. A Session waits for the Clock in
-	// goroutines of its own. After a test has set its Clock forward, the test must therefore wait
-	// for the goroutines of the Session. In a bubble of testing/synctest, synctest.Wait waits for
-	// them. In most tests the clock of the synctest bubble is enough, and Clock can stay nil.
+	// Clock is the source of time. Default: package time. A Session waits for the Clock in goroutines of its
+	// own, so a test that has set its Clock forward must wait for these goroutines. Most tests should leave
+	// Clock nil and run in a bubble of testing/synctest, where synctest.Wait waits for the goroutines.
 	Clock lease.Clock
 
-	// Rand is the source of the IDs and of the jitter. A Session reads Rand while it holds its own
-	// mutex. Sessions may share a Rand if it is safe for concurrent use. Two sources must not yield
-	// the same bytes, because holders with equal IDs do not exclude each other. If a test must do the
-	// same in every run, set Rand to a rand.NewChaCha8 of math/rand/v2, with another seed for each
-	// Session; [Run] then uses it too. Default: crypto/rand.
+	// Rand is the source of the IDs and of the jitter. Sessions may share a Rand if it is safe for concurrent
+	// use. Two sources must not yield the same bytes, because holders with equal IDs do not exclude each
+	// other. A test that needs the same random numbers in every run can set Rand to a rand.NewChaCha8 of
+	// math/rand/v2, with a different seed for each Session. [Run] uses the Rand of its Session. Default:
+	// crypto/rand.
 	Rand io.Reader
 
-	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the
-	// owner of the Session. A slow Logger does not delay the Session, even if it never returns: the Session
-	// then drops some records and counts them. Only the method Enabled of its Handler is called at once,
-	// for records at Debug, and must not block. Default: slog.Default() at the time of each record. Use
-	// slog.DiscardHandler to turn logging off.
+	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the owner
+	// of the Session. A slow Logger does not delay the Session, which drops and counts records that the
+	// Logger cannot take in time. Before a record at Debug, however, the Session itself calls the method
+	// Enabled of the Handler, which must not block. Default: slog.Default() at the time of each record. To
+	// turn logging off, use slog.DiscardHandler.
 	Logger *slog.Logger
 
 	// Trace is a set of hooks for the events of the Session. Default: none.
@@ -135,21 +132,20 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// shortest is the lower limit of the durations in Options and RunOptions, except Margin,
-	// MaxClockJump and WakeJitter. A shorter one is nearly always a number without a unit, and as an
-	// interval would make the Session send requests without a pause.
+	// shortest is the lower limit of the durations in Options and RunOptions, except Margin, MaxClockJump and
+	// WakeJitter. A shorter duration is nearly always a number without a unit. As an interval, it would make
+	// the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
 	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
 )
 
-// Complete returns a copy of o, which may be nil, with the defaults filled in, except for the Owner: New
-// chooses a different one for each Session.
+// Complete returns a copy of o, which may be nil, with the defaults filled in. The Owner stays empty, because
+// New chooses a different one for each Session.
 //
-// For a bad option, Complete returns the error of New, which wraps a [*lease.FieldError] for each rule
-// that is violated. Each of them names a field that the caller has set, and never one that Complete has
-// filled in.
+// If an option is invalid, Complete returns the same error as New. The error wraps a [*lease.FieldError] for
+// each problem, which always names a field that the caller has set, and not one with a default.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -166,7 +162,6 @@ func (o *Options) Complete() (*Options, error) {
 	return &c, nil
 }
 
-// filled returns a copy of o with the defaults filled in.
 func (o *Options) filled() Options {
 	c := *o
 	byDefault(&c.Duration, defaultDuration)
@@ -199,9 +194,8 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n, limited to the range between the constants shortest and longest. A default
-// that is computed as d/n is therefore valid even if d is invalid, so the caller gets an error only
-// for d.
+// fraction returns d/n, limited to the range from shortest to longest. A default computed from an invalid d
+// is therefore valid, so that the caller gets an error only for d itself.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
@@ -213,7 +207,8 @@ func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
-// inRange checks the range of each field. The default of StopWindow may be below the minimum.
+// inRange checks the range of each field. Only a StopWindow that given leaves to its default may be shorter
+// than the constant shortest.
 func (o *Options) inRange(given *Options) error {
 	var errs []error
 	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
@@ -249,10 +244,10 @@ func (o *Options) inRange(given *Options) error {
 	return errors.Join(errs...)
 }
 
-// leaveTime checks that a failed renewal can be retried before the stop window begins. If not, its
-// error names one of the fields that the caller has set. If a smaller value of one field is enough,
-// the error names that field and its largest allowed value. Otherwise the error names the first
-// field that the caller has set, and also the shortest Duration that is enough, if there is one.
+// leaveTime checks that a failed renewal can be retried before the stop window begins. If there is too little
+// time for that, the error names one of the fields that the caller has set. The error prefers a field that
+// solves the problem alone, and states its largest allowed value. Otherwise the error names the first field
+// that the caller has set, and the shortest Duration that is enough, if there is one.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {
@@ -309,8 +304,9 @@ func (o *Options) leaveTime(given *Options) error {
 	return blame
 }
 
-// leastDuration returns the shortest Duration, in whole milliseconds, that leaves enough time if no
-// other field of o changes, or 0 if none does. The Duration below is too short.
+// leastDuration returns the shortest Duration, in whole milliseconds, that leaves enough time for the other
+// fields of o. The parameter below is a Duration that is too short. If no Duration is long enough,
+// leastDuration returns 0.
 func (o *Options) leastDuration(below time.Duration) time.Duration {
 	enough := func(d time.Duration) bool {
 		c := *o
@@ -332,8 +328,8 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 	return high * time.Millisecond
 }
 
-// timeLeft returns the time from the end of a retry to U, if a renewal has timed out and its retry has
-// timed out too. The StopWindow must fit into it.
+// timeLeft returns how much time is left before U after a renewal and its retry have both timed out. The
+// StopWindow must fit into that time.
 func (o *Options) timeLeft() time.Duration {
 	machine := o.machine()
 	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
@@ -342,7 +338,6 @@ func (o *Options) timeLeft() time.Duration {
 // window returns the StopWindow, or 0 if there is no stop window.
 func (o *Options) window() time.Duration { return max(0, o.StopWindow) }
 
-// machine returns the options of the machine.
 func (o *Options) machine() holder.Options {
 	return holder.Options{Owner: o.Owner, TakeOver: o.TakeOver, Duration: o.Duration, RenewInterval: o.RenewInterval, RequestTimeout: o.RequestTimeout,
 		RetryDelay: o.RetryDelay, StopWindow: o.StopWindow, MaxClockDrift: o.MaxClockDrift, Margin: o.Margin, MaxClockJump: o.MaxClockJump}

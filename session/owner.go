@@ -9,13 +9,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxHost is the longest part of a host name in a default owner. It is the longest host name of
-// Linux, and the longest name of a Pod that its host name can show.
+// maxHost limits the host name in a default owner. 63 bytes are the longest host name on Linux, and the
+// longest name of a Pod that the host name shows in full.
 const maxHost = 63
 
-// defaultOwner returns the host name, the process ID and the first 16 digits of id. Two containers
-// can have the same host name and process ID, so id must be random. The host name keeps only letters,
-// digits, "-" and "." of ASCII, because some engines send the owner in an HTTP header.
+// defaultOwner returns the host name, the process ID and the first 16 digits of id, which must be random
+// because two containers can have the same host name and process ID. Some engines send the owner in an HTTP
+// header, so any character of the host name except ASCII letters, digits, "-" and "." becomes "-".
 func defaultOwner(id lease.ID) string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A pendingCall has no outcome yet.
+// A pendingCall is a method call that has no outcome yet.
 type pendingCall struct {
 	ctx    context.Context
 	caller caller
 	number uint64 // from 1
 }
 
-// A caller gets the outcome of its call. The method answer is called once, and must not block.
+// A caller receives the outcome of its call. The method answer is called once, and must not block.
 type caller interface{ answer(holder.Outcome) }
 
-// An input passes the call with number n to the machine.
+// An input passes the call with number n to the state machine.
 type input func(m *holder.Machine, n uint64)
 
-// begin passes a new call to the machine, and returns its number.
+// begin passes a new call to the state machine, and returns the number of the call.
 func (s *Session) begin(c pendingCall, input input) (n uint64) {
 	s.step(func(m *holder.Machine, _ time.Time) {
 		s.lastCall++
@@ -32,24 +32,22 @@ func (s *Session) begin(c pendingCall, input input) (n uint64) {
 	return n
 }
 
-// callAt returns the place in s.calls of the call with the number n, or -1 if it has an answer.
+// callAt returns the index in s.calls of the call with the number n, or -1 if it already has an outcome.
 func (s *Session) callAt(n uint64) int {
 	return slices.IndexFunc(s.calls, func(c pendingCall) bool { return c.number == n })
 }
 
-// cancel ends the call with the number n with the outcome err, unless it already has an outcome.
 func (s *Session) cancel(n uint64, err error) {
 	s.step(func(m *holder.Machine, _ time.Time) { m.Cancel(n, err) })
 }
 
-// call begins a call.
 func (s *Session) call(ctx context.Context, input input) *blockedCall {
 	c := &blockedCall{s: s, done: make(chan struct{})}
 	c.number = s.begin(pendingCall{ctx: ctx, caller: c}, input)
 	return c
 }
 
-// A blockedCall waits for its outcome.
+// A blockedCall is a call whose caller waits for the outcome.
 type blockedCall struct {
 	s       *Session
 	number  uint64
@@ -62,7 +60,6 @@ func (c *blockedCall) answer(o holder.Outcome) {
 	close(c.done)
 }
 
-// await waits for the outcome. If ctx ends first, it cancels the call.
 func (c *blockedCall) await(ctx context.Context) holder.Outcome {
 	select {
 	case <-c.done:

@@ -11,12 +11,12 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 )
 
-// Progress reports that the work goes on. The function passed to [Run] must call it more often than once
-// in [RunOptions.ProgressTimeout], with its context or one derived from it. If one Run was called within
-// the function of another, Progress counts for both. Without a ProgressTimeout it does nothing. Progress
-// is cheap, sends no request, and may be called by several goroutines at once.
+// Progress reports that the work is advancing. The function passed to [Run] must call Progress more often
+// than once in [RunOptions.ProgressTimeout], with its context or one derived from it. If that function calls
+// Run itself, a call of Progress in the inner function counts for both. Without a ProgressTimeout, Progress
+// does nothing. Progress is cheap, sends no request, and may be called by several goroutines at once.
 //
-// Call Progress after a step of the work, and not from a timer, because a timer goes on while the work
+// Call Progress after a step of the work, and not from a timer, because a timer keeps firing while the work
 // hangs.
 func Progress(ctx context.Context) {
 	for p, _ := ctx.Value(progressKey{}).(*progress); p != nil; p = p.outer {
@@ -26,9 +26,9 @@ func Progress(ctx context.Context) {
 
 type progressKey struct{}
 
-// A progress says when the function of one call of Run has last made progress.
+// A progress records when the function of one call of Run last called Progress.
 type progress struct {
-	outer *progress // of the Run whose function has called this one; nil if there is none
+	outer *progress // the progress of the Run whose function has called this Run; nil if there is none
 	clock lease.Clock
 	began time.Time
 	last  atomic.Int64 // the time.Duration from began to the last call of Progress
@@ -36,7 +36,7 @@ type progress struct {
 
 func (p *progress) elapsed() time.Duration { return p.clock.Now().Sub(p.began) }
 
-// watched returns f with a watch over its progress.
+// watched returns a function that calls f, and ends the term if f makes no progress.
 func (r *runner) watched(f func(context.Context, lease.Token) error) func(context.Context, lease.Token) error {
 	return func(ctx context.Context, tok lease.Token) error {
 		stall := func(why error) { r.session.stall(tok, why) }
@@ -63,8 +63,8 @@ func (r *runner) watch(ctx context.Context, stall func(why error), f func(contex
 	return f(context.WithValue(ctx, progressKey{}, p))
 }
 
-// isOver waits until no progress was made for the time limit, and then returns true. If the function
-// returns first, isOver returns false.
+// isOver waits until Progress was not called for the time limit, and then returns true. If the function of
+// Run returns first, isOver returns false.
 func (p *progress) isOver(limit time.Duration, returned <-chan struct{}) bool {
 	for {
 		left := time.Duration(p.last.Load()) + limit - p.elapsed()

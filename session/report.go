@@ -12,52 +12,52 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be nil.
-// A hook is called after its event, without a lock, and several may run at the same time.
+// A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be nil. A hook
+// is called after its event, without a lock. Several hooks may run at the same time.
 //
-// A slow hook delays the method call whose event it reports. A hook must not block, and must not make
-// the Session send a request; use the handlers of OnLost and OnBreaking for that. The Session does not
+// A hook must not block, because it delays the method call whose event it reports. A hook must not make the
+// Session send a request either, which the handlers of OnLost and OnBreaking may do. The Session does not
 // recover from a panic in a hook. Most hooks run on a goroutine of the Session, where a panic ends the
 // process.
 type Trace struct {
-	// Acquire is called after each attempt to acquire the lease; a take-over takes several requests, but
-	// is one attempt. It is not called if Acquire returns before its attempt begins, or stops waiting for
-	// the answer.
+	// Acquire is called after each attempt to acquire the lease. A take-over counts as one attempt, although
+	// it takes several requests. The hook is not called if Acquire returns before it has sent a request, or
+	// before the answer has arrived.
 	Acquire func(AcquireInfo)
 
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
-	// Breaking is called when the Session learns that its lease was broken with a grace period, and
+	// Breaking is called when the Session learns that its lease was broken with a grace period. It is called
 	// again if the grace period is shortened.
 	Breaking func(BreakInfo)
 
-	// Stopping is called when the stop window of a term begins. The contexts of WhileHeld have then
-	// ended. Their cause is the LostError, whose Reason is [lease.ErrStopWindow]. The lease is lost one
-	// StopWindow later, unless a renewal is granted before then. Such a renewal ends the stop window, so
-	// a term can have several stop windows. A loss without a stop window, for example after a suspension
-	// of the process, does not call Stopping.
+	// Stopping is called when the stop window of a term begins. At that time the contexts of WhileHeld have
+	// already ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
+	// lost one StopWindow later, unless a renewal is granted first. Such a renewal ends the stop window, so a
+	// term can have several stop windows. Stopping is not called for a loss without a stop window, for
+	// example after the process was suspended.
 	Stopping func(*lease.LostError)
 
-	// Released is called after every release and every hand-over, with its outcome, also if the release
-	// undoes an Acquire or a renewal that was granted too late.
+	// Released is called after every release and every hand-over, with its outcome. This includes the release
+	// of a lease that was acquired or renewed too late.
 	Released func(ReleaseInfo)
 
-	// Ended is called once for every term, when CheckAlive has turned false for it. Its Reason
-	// tells whether the term ended by choice. A guard can reject a write before the Session
-	// has noticed a loss, so also count the errors of [Run] that match fencing.ErrStale.
+	// Ended is called once for every term, when CheckAlive has turned false. The Reason in its argument tells
+	// a release from a loss. To count losses, also count the errors of [Run] that match fencing.ErrStale,
+	// because a guard can reject a write before the Session has noticed that it lost the lease.
 	Ended func(EndInfo)
 
-	// Contended is called when [Run], [TryRun] or [AcquireWait] has acquired the lease, or has
-	// stopped trying.
+	// Contended is called when [Run], [TryRun] or [AcquireWait] has acquired the lease, or has stopped trying
+	// to acquire it.
 	Contended func(ContendInfo)
 }
 
 // AcquireInfo is the argument of the hook [Trace].Acquire.
 type AcquireInfo struct {
 	Name  string        // the name of the lease
-	Token lease.Token   // the token of the term that is held now; empty if nothing is held
-	Err   error         // the error that Acquire wraps; nil if another holder has the lease
+	Token lease.Token   // the token of the held term; empty if the Session does not hold the lease
+	Err   error         // the error that Acquire returns, without the operation and the name; nil if another holder has the lease
 	Took  time.Duration // from the sending of the last request to its answer
 }
 
@@ -66,19 +66,19 @@ type RenewInfo struct {
 	Name  string        // the name of the lease
 	Token lease.Token   // the token of the term that was renewed; empty if the term had already ended
 	Err   error         // nil if the renewal was granted
-	Took  time.Duration // until the answer, with the time for which the renewal waited to be sent because the server was busy
+	Took  time.Duration // until the answer, including the time that the renewal waited in the process because the server was busy
 
-	Duration time.Duration // of the lease, as the Options of the Session ask for it
+	Duration time.Duration // the Duration of the Session's Options
 	Left     time.Duration // how long CheckAlive would still have been true without this answer; not positive if the answer came too late
 }
 
 // ReleaseInfo is the argument of the hook [Trace].Released.
 type ReleaseInfo struct {
 	Name  string      // the name of the lease
-	Token lease.Token // the token of the term with this ID; empty if the ID was never held, or a newer term has begun
+	Token lease.Token // the token of the term with this ID; empty if no term had this ID, or if a newer term has begun
 	ID    lease.ID    // the ID that was released or handed over
 	To    lease.ID    // for a hand-over: the ID of the receiver
-	Err   error       // not nil if the outcome is unknown, if nothing was sent, or if a hand-over was refused
+	Err   error       // not nil if the outcome is unknown, if no request was sent, or if a hand-over was refused
 }
 
 // BreakInfo is the argument of the hook [Trace].Breaking.
@@ -104,48 +104,46 @@ type EndInfo struct {
 type ContendInfo struct {
 	Name     string        // the name of the lease
 	Token    lease.Token   // the token that was granted; empty if none was
-	Err      error         // the error of the contention; nil if it was granted, or if another holder has the lease
-	Took     time.Duration // from the beginning of the contention to its end
+	Err      error         // why the lease was not acquired; nil if it was granted, or if another holder has the lease
+	Took     time.Duration // from the first attempt to the result
 	Attempts int           // how often Acquire was called
 }
 
-// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the work in
-// [Run] stops within the stop window, Run releases the lease before it is lost, and f is not called.
-// If f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
+// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the function of
+// [Run] returns within the stop window, Run releases the lease in time, and f is not called. If f panics, the
+// Session logs the panic and continues. If f is nil, OnLost panics.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	needHandler(f == nil, "OnLost")
 	s.step(nil) // detects a loss before the registration, for which f must not be called
 	return s.onLost.Add(f)
 }
 
-// OnBreaking registers f to be called when the Session learns that its lease is breaking. The argument of
-// f is the time, on the Session's clock, at which the lease will be lost. The program should finish its
-// work and call Release before that. The contexts of [Session.WhileHeld] end one StopWindow before that
-// time. If the break is later shortened by more than Margin, f is called again, with the new time. Each
-// call of f runs in a goroutine of its own. The returned function stop unregisters f, as the function
-// that OnLost returns does. If f is nil, OnBreaking panics.
+// OnBreaking registers f to be called when the Session learns that its lease is breaking. The argument of f
+// is the time, on the Session's clock, at which the lease will be lost. Before that time, the program should
+// finish its work and call Release. The contexts of [Session.WhileHeld] end one StopWindow before that time.
+// If somebody later shortens the break by more than Margin, f is called again, with the new time. Each call
+// of f runs in a goroutine of its own. The returned function stop unregisters f, as the function that OnLost
+// returns does. If f is nil, OnBreaking panics.
 //
-// The Session learns of a break from its next renewal. If that renewal does not fail, the Session knows
-// of the break after at most RequestTimeout + RenewInterval, or 2 RequestTimeout if that is longer. With
-// [Options.Watch], it learns of a break after one read of the record and one renewal. If the grace period
-// of a break ends before the Session learns of the break, only the fencing token protects the data from
-// late writes.
+// The Session learns of a break from its next renewal. If that renewal does not fail, the Session knows of
+// the break after at most RequestTimeout + RenewInterval, or 2 RequestTimeout if that is longer. With
+// [Options.Watch], it learns of a break after one read of the record and one renewal. If the grace period of
+// a break ends before the Session learns of the break, only the fencing token protects the data from late
+// writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
 	s.step(nil)
 	return s.onBreak.Add(f)
 }
 
-// needHandler panics if the handler that is given to a method is nil.
 func needHandler(isNil bool, method string) {
 	if isNil {
 		panic("session: " + method + ": the handler must not be nil")
 	}
 }
 
-// report logs an event, and returns functions that call the handlers and the hook for the event. If
-// the Trace has no hook for the event, the returned hook is nil.
-// The caller holds mu, so that the log records are in the order of the events.
+// report logs an event. It returns functions that call the handlers and the hook for the event, or a nil hook
+// if the Trace has no hook for the event. The caller holds mu, so that the log has the events in order.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := s.o.Trace
 	if t == nil {
@@ -195,8 +193,7 @@ func (s *Session) report(event any) (calls []func(), hook func()) {
 	return calls, hook
 }
 
-// reportEnd returns a function that calls the hook for the end of a term, or
-// nil if the Trace has no such hook.
+// reportEnd returns a function that calls the hook [Trace].Ended, or nil if the Trace has no such hook.
 func (s *Session) reportEnd(cause error) (hook func()) {
 	info := EndInfo{Name: s.Name(), Token: s.last.Token, Reason: lease.ErrReleased}
 	if lost := (*lease.LostError)(nil); errors.As(cause, &lost) {
@@ -211,8 +208,8 @@ func (s *Session) reportEnd(cause error) (hook func()) {
 	return bind(s.o.Trace.Ended, info)
 }
 
-// reportStop logs that a stop window begins. It returns a function that calls the hook Stopping, or nil
-// if the Trace has no such hook.
+// reportStop logs that a stop window begins. It returns a function that calls the hook [Trace].Stopping, or
+// nil if the Trace has no such hook.
 func (s *Session) reportStop(e *lease.LostError) (hook func()) {
 	s.stopping = e
 	s.record(slog.LevelWarn, "stopping", "token", e.Token, "err", e)
@@ -222,7 +219,6 @@ func (s *Session) reportStop(e *lease.LostError) (hook func()) {
 	return bind(s.o.Trace.Stopping, e)
 }
 
-// bind returns a function that calls the hook with the event. If the hook is nil, bind returns nil.
 func bind[T any](hook func(T), event T) func() {
 	if hook == nil {
 		return nil
@@ -230,19 +226,17 @@ func bind[T any](hook func(T), event T) func() {
 	return func() { hook(event) }
 }
 
-// callHook calls a hook if it is not nil.
 func callHook[T any](hook func(T), event T) {
 	if hook != nil {
 		hook(event)
 	}
 }
 
-// record adds a record to the queue of the Logger. record does not block.
+// record queues a record for the Logger, and does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
 	s.log.Log(level, "lease: "+text, slices.Concat([]any{"name", s.Name()}, args, []any{"owner", s.Owner()})...)
 }
 
-// logPanic logs the panic of a handler.
 func (s *Session) logPanic(panicked any) {
 	s.record(slog.LevelError, "a handler panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 }

@@ -16,74 +16,75 @@ import (
 	"github.com/fencedlease/lease/internal/logqueue"
 )
 
-// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a
-// field is zero, its default is used. Run, TryRun and AcquireWait return a [*lease.FieldError] with
-// the code [lease.ErrOption] if a time is negative, or if AcquireInterval or ReleaseTimeout is
-// shorter than 1 ms. MinHold and ProgressTimeout must be at least 1 ms too, unless they are zero.
+// RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a field is
+// zero, its default is used. Each of the three functions returns a [*lease.FieldError] with the code
+// [lease.ErrOption] if a time is negative, or if a time other than WakeJitter is not zero but shorter than 1
+// ms.
 type RunOptions struct {
-	// AcquireInterval is the time from one attempt to acquire the lease to the next, shortened at random
-	// by up to half. It applies if the last attempt failed, or if the Lease is not a [lease.Waiter].
-	// While attempts fail, the interval doubles each time, up to 10 s or AcquireInterval, whichever is
-	// longer. Default: 1 s.
+	// AcquireInterval is the time between two attempts to acquire the lease, shortened at random by up to
+	// half. It applies after a failed attempt, and to a Lease that is not a [lease.Waiter]. While attempts
+	// keep failing, the interval doubles each time, up to 10 s or AcquireInterval, whichever is longer.
+	// Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter spreads the requests of several processes that learn at the same time that the lease
-	// may be free. A [Session] sleeps for a random time of at most WakeJitter, reads the record, and
-	// tries to acquire the lease if it is free, so that one release costs each waiting Session at most
+	// WakeJitter spreads the requests of several processes that learn at the same time that the lease may be
+	// free. A waiting [Session] sleeps for a random time of at most WakeJitter, reads the record, and tries
+	// to acquire the lease only if it is still free. One release therefore costs each waiting Session at most
 	// two requests. For any other [lease.Waiter], Run sleeps after Wait has returned. Default:
 	// AcquireInterval/10.
 	WakeJitter time.Duration
 
-	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned, and
-	// of the release that Run sends if it stops trying after an attempt with an unknown outcome. The
-	// limit works only if the Lease respects its context. If the limit ends a release, the error does not
-	// match context.DeadlineExceeded. Default: 10 s.
+	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned. The
+	// limit also applies to the release that Run sends if it stops trying after an attempt with an unknown
+	// outcome. Its error does not match context.DeadlineExceeded. A Lease that ignores its context ignores
+	// the limit. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again reports whether Run contends for the lease again after a term, which lasts from a grant to
-	// its release. Run calls Again with the error of the term, which can be nil. If Again returns false,
-	// Run returns that error. If Again returns true, Run drops the error, waits for one AcquireInterval,
-	// so that other holders get their turn, and contends again.
+	// Again reports whether Run contends for the lease again after a term, which lasts from a grant to its
+	// release. Run calls Again with the error of the term, which can be nil. If Again returns false, Run
+	// returns that error. If Again returns true, Run drops the error, waits for one AcquireInterval, so that
+	// other holders get their turn, and contends again. Default: Run does not contend again.
 	//
-	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or,
-	// because another holder may have acquired the lease meanwhile, [lease.ErrIDMismatch]. If this holder
-	// could not reach the authority after the break, the error matches neither, as [lease.LostError]
-	// describes. If Run must stop even then, end its ctx.
+	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
+	// [lease.ErrIDMismatch]. The latter means that another holder has acquired the lease since the break. If
+	// the holder could not reach the authority after the break, the error matches neither of them. To stop
+	// Run in this case too, end its ctx.
 	//
-	// Run does not call Again if ctx is done. It does not call it after a loss with the Reason
-	// [lease.ErrTakenOver] either, because two processes could otherwise take the lease from each other
-	// forever. TryRun and AcquireWait do not use Again. By default, Run does not contend again.
+	// Run does not call Again if ctx is done, or after a loss with the Reason [lease.ErrTakenOver], because
+	// two processes could otherwise take the lease from each other forever. TryRun and AcquireWait do not use
+	// Again.
 	Again func(err error) bool
 
 	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
-	// returns earlier, and whatever it returns. With it, a short job that a scheduler starts on many
-	// machines runs once in a period, although the clocks of the machines differ. Run returns when the
-	// function has returned. The Session then sends no more renewals, and releases the lease when MinHold
-	// has passed.
+	// returns earlier, and whatever it returns. If a scheduler starts a short job on many machines, whose
+	// clocks differ, MinHold prevents a late machine from running the job once more. Run does not wait for
+	// MinHold: when the function has returned, the Session sends no more renewals, and releases the lease
+	// once MinHold has passed.
 	//
-	// If the process crashes, or the Session is closed after Run, the lease stays locked until its
-	// Duration ends. So the Duration must be finite and at least MinHold. Release, or a break, ends the
-	// lease at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
+	// If the process crashes, or the Session is closed after Run, the lease stays locked until its Duration
+	// ends. So the Duration must be finite and at least MinHold. A Release or a break ends the lease at once.
+	// The Lease must be a [Session] or a type that embeds a Session. Default: 0.
 	MinHold time.Duration
 
 	// ProgressTimeout is the longest time that the function of Run or TryRun may go without calling
-	// [Progress]. It applies until the function has returned, even if its context has ended. After that
-	// time, the lease is lost with the Reason [lease.ErrNoProgress], and is no longer renewed. Another
-	// holder can have the lease when the function has returned, or when the last granted renewal ends: at
-	// most one Duration later, or a RequestTimeout more if a renewal was in flight. If the function
-	// ignores its context, only the fencing token protects the data.
+	// [Progress]. After that time, the lease is lost with the Reason [lease.ErrNoProgress], and is no longer
+	// renewed. The timeout applies until the function returns, even after its context has ended.
+	//
+	// Another holder can have the lease when the function has returned, or when the last renewal expires. If
+	// the function ignores its context, only the fencing token protects the data.
 	//
 	// The Lease must be a [Session] or a type that embeds a Session. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
-	// Logger receives, at Info, that Run waits for another holder, and when a term begins and ends. A
-	// term that ends with a loss or an error, and failed attempts of a Lease that is not a [Session], are logged at Warn: see docs/operate.md. A slow Logger delays the end of Run by at most a tenth of a
-	// second. Default: if the Lease is a [Session] or embeds one, the Logger of that Session; otherwise
-	// slog.Default(), which is called for each record. slog.DiscardHandler turns logging off.
+	// Logger receives records at Info when Run waits for another holder, and when a term begins or ends. If a
+	// term ends with a loss or an error, its record is at Warn. So are the failed attempts of a Lease that is
+	// not a [Session]. docs/operate.md lists all records. A slow Logger delays the end of Run by at most a
+	// tenth of a second. Default: the Logger of the Session that the Lease is or embeds, and otherwise
+	// slog.Default() at the time of each record. To turn logging off, use slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
-// complete returns a copy of o in which every default is filled in. The Session s may be nil.
+// complete returns a copy of o with the defaults filled in. If s is nil, the Lease contains no Session.
 func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 	var c RunOptions
 	if o != nil {
@@ -127,15 +128,16 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 	return &c, nil
 }
 
-// Run acquires the lease, calls f while it renews the lease, and releases the lease when f has returned. Run
-// waits while another holder has the lease, and tries again while the store does not answer.
+// Run acquires the lease, renews it while f runs, and releases it when f has returned. Run waits while
+// another holder has the lease, and tries again while the store does not answer.
 //
-// The context of f ends before another holder can have the lease, and when ctx ends. The work is alone if f
-// returns within one StopWindow after that; the section Conditions of the package documentation lists the
-// exceptions. Goroutines that f starts must use that context, and must end before f returns.
+// The context of f ends before another holder can have the lease, and when ctx ends. If f returns within one
+// StopWindow after its context has ended, no other holder works at the same time. The section Conditions of
+// the package documentation lists the exceptions. Goroutines that f starts must use the context of f, and
+// must end before f returns.
 //
-// Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil,
-// and it includes the error of the release if that has failed. [Stopped] tells an orderly stop from a failure.
+// Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil.
+// If the release has failed, the error includes that failure. [Stopped] tells an orderly stop from a failure.
 // docs/holding.md describes what Run returns in every case, and which errors it does not retry. If l or f is
 // nil, or if another call uses the same Session, the error is a [*lease.FieldError], and f is not called.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
@@ -152,7 +154,7 @@ func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lea
 	return r.repeat(ctx, func() (granted, takenOver bool, err error) { return r.once(ctx, r.watched(f)) })
 }
 
-// once contends for the lease, and has one term of it.
+// once acquires the lease, calls f, and releases the lease.
 func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) error) (granted, takenOver bool, err error) {
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
@@ -165,8 +167,8 @@ func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) 
 	return true, takenOver, err
 }
 
-// repeat runs one term after the other, each by a call of once, until once does not get the lease
-// or there must not be another term.
+// repeat calls once for one term after another, until once cannot acquire the lease, or Run must not contend
+// again.
 func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver bool, err error)) error {
 	for {
 		granted, takenOver, err := once()
@@ -182,22 +184,22 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 	}
 }
 
-// TryRun is like Run, but does not wait while another holder has the lease. It calls f and returns true
-// if it acquires the lease, and returns (false, nil) as soon as it knows that another holder has it.
-// Use it for a job that a scheduler starts on many machines, but that only one should do. If it returns
-// false and an error, it does not know whether the lease can be acquired, and has released what the
-// authority might have granted.
+// TryRun is like Run, but does not wait while another holder has the lease. If TryRun acquires the lease, it
+// calls f and returns true. If it finds out that another holder has the lease, it returns (false, nil). Use
+// TryRun for a job that a scheduler starts on many machines, but that only one machine should do. If TryRun
+// returns false and an error, it could not find out who has the lease, and has released the lease in case it
+// was granted after all.
 //
-// If the authority has no clock, TryRun waits for a renewal of the other holder, because only a
-// renewal shows that the other holder is alive (see [Session.AcquireUnlessHeld]).
+// If the authority has no clock, only a renewal shows that the other holder is alive, so TryRun waits for
+// such a renewal (see [Session.AcquireUnlessHeld]).
 //
 // TryRun also returns (false, nil) while another call of Run or TryRun is using the same [Session], for
-// example because a job is still running when its scheduler starts it again. The other call
-// may still be waiting for the lease, or for the answer to its release.
+// example because a job is still running when its scheduler starts it again. The other call may still be
+// waiting for the lease, or for the answer to its release.
 //
-// A lease alone does not make a job run once: a process that starts after the job is finished runs it
-// again. Record in the job's own data that the job is finished, and protect that write with the same
-// guard as every other write to the data.
+// A lease alone does not make a job run once: a process that starts after the job is finished runs it again.
+// Record in the job's own data that the job is finished, and protect that write with the same guard as every
+// other write to the data.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -232,18 +234,18 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	return false, err
 }
 
-// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If l
-// is a [Session] that already holds the lease, AcquireWait returns its token at once.
+// AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If l is
+// a [Session] that already holds the lease, AcquireWait returns its token at once.
 //
-// From the grant on, the lease is renewed until Release is called, even after ctx has ended. Do the work
-// under the context of [lease.WhileHeld]. When the work is done, call the function that WhileHeld has
-// returned, and then Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each
-// of them releases the lease at its end.
+// The lease is then renewed until Release is called, even after ctx has ended. Do the work under the context
+// of [lease.WhileHeld]. When the work is done, call the function that WhileHeld has returned, and then
+// Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each of them releases the
+// lease at its end.
 //
-// If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. If the
-// last attempt had an unknown outcome, AcquireWait first releases what that attempt might have acquired,
-// with [Session.ReleaseUncertain]. For a Lease that is not a Session, it calls Release, which also ends
-// the lease and the attempts of others that use the same Lease.
+// If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. If the last
+// attempt had an unknown outcome, AcquireWait first calls [Session.ReleaseUncertain], in case the lease was
+// granted. For a Lease that is not a Session, it calls Release instead, which also ends a lease or an attempt
+// of another caller of the same Lease.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -272,7 +274,7 @@ type runner struct {
 	releaseLater func(release func() error) // begins a release for which RunAll waits; nil: the term waits
 }
 
-// flush waits for a short time until the Logger has the records of this call.
+// flush gives the Logger a short time to take the records of this call.
 func (r *runner) flush() {
 	if r.logged {
 		r.log.Flush()
@@ -304,8 +306,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return r, nil
 }
 
-// begin reports whether Run or TryRun may use the Lease, until it calls end. A Session serves one at a
-// time, because the first function that ended would release the lease of the others.
+// begin reports whether Run or TryRun may use the Lease. If they may, the caller must call end when it no
+// longer uses the Lease. A Session serves one call at a time, because otherwise the first function to return
+// would release the lease under the others.
 func (r *runner) begin() (end func(), ok bool) {
 	if r.session == nil {
 		return func() {}, true
@@ -313,14 +316,13 @@ func (r *runner) begin() (end func(), ok bool) {
 	return func() { r.session.running.Store(false) }, r.session.running.CompareAndSwap(false, true)
 }
 
-// inUse returns the error for a Session that another call is using.
 func (r *runner) inUse(field string) error {
 	return &lease.FieldError{Field: field, Value: strconv.Quote(r.lease.Name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
 }
 
-// term calls f while the lease is held, and then releases it. The result takenOver reports whether
-// another Session with the same owner took it over before f returned; the error of f cannot show that,
-// because it might be the error of another lease.
+// term calls f while the lease is held, and then releases the lease. The result takenOver reports whether
+// another Session with the same owner took the lease over before f returned. The error of f cannot show that,
+// because f may have returned the error of a different lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	granted := r.clock.Now()
 	held, cancel := r.lease.WhileHeld(ctx)
@@ -356,8 +358,8 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	return takenOver, err
 }
 
-// release releases the lease at the end of a term. The term has decided whether its error contains a
-// loss, so release leaves that out.
+// release releases the lease at the end of a term. The result does not include a loss, because the caller has
+// already decided whether to report the loss.
 func (r *runner) release(ctx context.Context) error {
 	if r.session != nil {
 		r.session.forgetLoss()
@@ -376,10 +378,10 @@ func (r *runner) release(ctx context.Context) error {
 	return release()
 }
 
-// mustReport reports whether the error of a term must contain the cause for which the context of f ended. The
-// parameter ended reports whether that context ended before f returned. A cause is left out if f has
-// returned first, if the caller has ended ctx, or if f has released the lease. A loss is left out
-// only if it is also the cause of ctx.
+// mustReport reports whether the error of a term must include the reason why the context of f ended. The
+// parameter ended reports whether that context ended before f returned. A reason other than a loss is
+// included only if ended is true and f has not released the lease itself. No reason is included if it is also
+// the cause of ctx, because the caller knows it.
 func mustReport(ctx context.Context, cause error, ended bool) bool {
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), cause) {
 		return false
@@ -387,8 +389,7 @@ func mustReport(ctx context.Context, cause error, ended bool) bool {
 	return errors.As(cause, new(*lease.LostError)) || ended && !errors.Is(cause, lease.ErrReleased)
 }
 
-// record queues a record for the Logger, with the name and the owner of the Lease if it has such
-// methods.
+// record logs a record, with the name and the owner of the Lease if the Lease has such methods.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if owner := r.lease.Owner(); owner != "" {
 		args = append(args, "owner", owner)
@@ -400,15 +401,15 @@ func (r *runner) record(level slog.Level, text string, args ...any) {
 	r.log.Log(level, text, args...)
 }
 
-// callWithTimeout calls f with a context that lasts for the ReleaseTimeout, even if ctx ends earlier.
+// callWithTimeout calls f with a context that ends after the ReleaseTimeout, but not when ctx ends.
 func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.clock, r.ReleaseTimeout)
 	defer cancel()
 	return timedOut(ctx, "ReleaseTimeout", r.ReleaseTimeout, f(ctx))
 }
 
-// releaseUncertainAfter calls ReleaseUncertain after an attempt that failed with err, which it returns, joined
-// with an error of the release.
+// releaseUncertainAfter calls ReleaseUncertain after a failed attempt. It returns the error of the attempt,
+// joined with the error of the release, if any.
 func (r *runner) releaseUncertainAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.lease.ReleaseUncertain))
 }
@@ -431,7 +432,7 @@ func joinUnlessSame(err, more error) error {
 	return holder.Join(err, more)
 }
 
-// cause returns the text of err without the operation and the name of the lease.
+// cause returns the text of err without the operation and the name of the lease, which an OpError adds.
 func cause(err error) string {
 	if op := (*lease.OpError)(nil); errors.As(err, &op) && op.Err != nil {
 		return op.Err.Error()

@@ -14,19 +14,19 @@ import (
 )
 
 // RunAll is like [Run], but for a function f that needs several leases at once. RunAll calls f with the
-// tokens of the leases, in the order of ls. The context of f ends as soon as one of the leases is about
-// to end. The cause of the context is then the LostError of that lease, and the Name in it tells which
-// lease it is. After f, or after a failure, all leases are released at the same time.
+// tokens of the leases, in the order of ls. The context of f ends as soon as one of the leases is about to
+// end. The cause of the context is then the LostError of that lease, whose Name tells which lease it is. When
+// f has returned, or a lease cannot be acquired, all leases are released at the same time.
 //
-// RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits for
-// the next. So two calls of RunAll never wait for each other, in whatever order they list the leases,
-// unless f, or a caller that already holds a lease, waits for other leases. If a lease is lost while
-// RunAll waits for another one, RunAll does not call f, and returns the same error as after a loss during
-// f. [RunOptions.Again] decides about all leases together.
+// RunAll acquires the leases in the order of their names, and holds the earlier ones while it waits for the
+// next. So two calls of RunAll never wait for each other, in whatever order they list the leases. There can
+// still be a deadlock if f, or a caller that already holds a lease, waits for other leases. If a lease is
+// lost while RunAll waits for another one, RunAll does not call f, and returns the same error as after a loss
+// during f. [RunOptions.Again] is called once for all leases together.
 //
-// The leases can be at different authorities. But each must have a method Name, as a Session has,
-// and no two may have the same name. If ls does not meet these conditions or is empty, RunAll
-// returns a [*lease.FieldError] with the code [lease.ErrOption].
+// The leases can be at different authorities. But each must have a method Name, as a Session has, and no two
+// may have the same name. If ls does not meet these conditions or is empty, RunAll returns a
+// [*lease.FieldError] with the code [lease.ErrOption].
 func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, toks []lease.Token) error, o *RunOptions) error {
 	rs, err := runners(ctx, ls, f == nil, o)
 	if err != nil {
@@ -53,14 +53,13 @@ func RunAll(ctx context.Context, ls []lease.Lease, f func(ctx context.Context, t
 	})
 }
 
-// A member is the runner of one of several leases.
 type member struct {
 	*runner
 	at    int    // the index of the lease in the arguments
 	field string // the name of the argument
 }
 
-// runners checks the arguments of RunAll, and returns its leases by name.
+// runners checks the arguments of RunAll, and returns the leases sorted by name.
 func runners(ctx context.Context, ls []lease.Lease, noFunction bool, o *RunOptions) (rs []member, err error) {
 	needContext(ctx, "RunAll")
 	switch {
@@ -94,7 +93,7 @@ func runners(ctx context.Context, ls []lease.Lease, noFunction bool, o *RunOptio
 	return rs, nil
 }
 
-// An attempt acquires several leases, and calls f when it has all.
+// An attempt acquires several leases, and calls f when it has acquired all of them.
 type attempt struct {
 	rs   []member
 	toks []lease.Token
@@ -107,9 +106,9 @@ type attempt struct {
 	errs     []error // of the releases, in the order of rs
 }
 
-// take acquires the leases from the i-th on. Each is acquired while the one before is held. Each term
-// ends the contexts of the terms within. At its end, it begins to release its lease, and does not
-// wait for the answer.
+// take acquires the leases from index i on, and holds each of them while it acquires the next. The context of
+// one term is derived from that of the term before. The leases are released in the background, so that no
+// release has to wait for another one.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })
@@ -129,7 +128,7 @@ func (a *attempt) take(ctx context.Context, i int) error {
 	return err
 }
 
-// stall ends all terms, because their work makes no progress.
+// stall ends the terms of all leases, because f makes no progress.
 func (a *attempt) stall(why error) {
 	for _, m := range a.rs {
 		m.session.stall(a.toks[m.at], why)

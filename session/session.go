@@ -17,44 +17,43 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A Session is a holder of one lease. A Session acquires its lease from a [lease.Authority], renews
-// it in the background, and releases it. A Session implements [lease.TokenAcquirer] and
-// [lease.Waiter]. All methods are safe for use by several goroutines at once. Handlers may call the
-// methods of a Session too.
+// A Session is a holder of one lease. A Session acquires its lease from a [lease.Authority], renews the lease
+// in the background, and releases it. A Session implements [lease.TokenAcquirer] and [lease.Waiter]. All
+// methods are safe for use by several goroutines at once. Handlers may call the methods of a Session too.
 //
-// A Session renews its lease until Release or Close is called, even if the program no longer refers
-// to the Session. After a release or a loss, the Session can acquire the lease again, any number of
-// times. Each grant begins a new term with an ID of its own. A late answer to a request of one
-// term does not affect a later term.
+// A Session renews its lease until Release or Close is called, even if the program no longer refers to the
+// Session. After a release or a loss, the Session can acquire the lease again, any number of times. Each
+// grant begins a new term with an ID of its own, so that a late answer to a request of an earlier term does
+// not affect the current term.
 type Session struct {
-	// The field machine makes all decisions of a Session. For each input, the Session locks its
-	// mutex, reads the clock, and passes the input to the machine. The Session then takes the list
-	// of effects from the machine, unlocks the mutex, and performs the effects.
+	// The field machine is the state machine that makes all decisions of a Session. For each input, such as a
+	// method call or an answer, the Session locks the mutex mu and passes the input to the machine. The
+	// machine returns a list of effects, which the Session performs after it has unlocked the mutex.
 
-	o         *Options // with the defaults filled in; a nil Logger stays nil, because its default is read at each record
+	o         *Options // with the defaults filled in, except for a nil Logger, which means slog.Default() at each record
 	authority lease.Authority
 	name      string                        // of the lease
-	belief    atomic.Pointer[holder.Belief] // a copy of the belief of the machine, which is read without mu
+	belief    atomic.Pointer[holder.Belief] // what the machine knows about the held term; read without mu
 
 	machineOptions holder.Options // never changed
 
-	mu       sync.Mutex // held for one input of the machine; guards the fields of this block
+	mu       sync.Mutex // locked during each input of the machine; guards the fields of this block
 	machine  holder.Machine
 	random   holder.Random
 	calls    []pendingCall      // the calls that have no outcome yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
-	last     *holder.Belief     // the newest belief, from which the log takes the token of a release; nil if there was none
+	last     *holder.Belief     // the last held term, whose token a release is logged with; nil if there was none
 	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
-	stopping  *lease.LostError // the last stop window of the held term; nil if it had none
+	stopping  *lease.LostError // the last stop window of the held term; nil if there was none
 	takenOver *lease.LostError // the last loss to a Session that took the lease over; nil if there was no such loss
 
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
 
-	// The following fields have locks of their own. Their locks may be taken while mu is held, and mu
-	// is never taken while one of them is held. The caller of tasks.Run, of tasks.Close and of the
-	// function that alarm.Set returns must not hold mu.
+	// The following fields have locks of their own, which may be taken while mu is held. To avoid a deadlock,
+	// no goroutine takes mu while it holds one of them, or holds mu while it calls tasks.Run, tasks.Close or
+	// the function that alarm.Set returns.
 	contexts notify.ContextSet // the contexts of WhileHeld
 	alarm    clock.Alarm
 	onLost   notify.Handlers[error]
@@ -65,9 +64,9 @@ type Session struct {
 	watches  tasks.Count // the watches that were requested and have not begun
 }
 
-// New returns a Session for the lease with the given name at the given authority. New sends no
-// request. New returns an error if authority is nil, if name is malformed ([lease.CheckName]), or
-// if an option is out of range. The error wraps a [*lease.FieldError].
+// New returns a Session for the lease with the given name at the given authority. New sends no request. New
+// returns an error if authority is nil, if name is malformed ([lease.CheckName]), or if an option is out of
+// range. The error wraps a [*lease.FieldError].
 func New(authority lease.Authority, name string, o *Options) (*Session, error) {
 	if authority == nil {
 		return nil, fields.Missing("New.authority")
@@ -100,7 +99,7 @@ func (s *Session) Name() string { return s.name }
 // Owner returns the owner that the record of the lease shows while the Session holds it.
 func (s *Session) Owner() string { return s.checkedOptions().Owner }
 
-// checkedOptions returns the Options, and panics if New did not make the Session.
+// checkedOptions returns the Options. It panics if the Session was not created by New.
 func (s *Session) checkedOptions() *Options {
 	if s.o == nil {
 		panic("session: use of a Session that New did not make")
@@ -108,39 +107,39 @@ func (s *Session) checkedOptions() *Options {
 	return s.o
 }
 
-// CheckAlive reports whether the lease is certainly still held: whether the clock has not yet reached U,
-// the time until which the Session may rely on the lease. CheckAlive takes no lock, does not block and
-// allocates nothing. For an infinite lease there is no such time U until the Session learns of a break;
-// use [Session.LastConfirmed] to see when the lease was last confirmed.
+// CheckAlive reports whether the lease is certainly still held: whether the clock has not yet reached U, the
+// time until which the Session may rely on the lease. CheckAlive takes no lock, does not block and allocates
+// nothing. An infinite lease has no such time U until the Session learns of a break. To see when an infinite
+// lease was last confirmed, use [Session.LastConfirmed].
 func (s *Session) CheckAlive() bool {
 	_, held := s.current()
 	return held
 }
 
-// Token returns the fencing token of the held term, and the empty Token if nothing is held.
+// Token returns the fencing token of the held term, or the empty Token if the lease is not held.
 func (s *Session) Token() lease.Token {
 	b, _ := s.current()
 	return b.Token
 }
 
-// Until returns U, the time on the Session's clock at which CheckAlive turns false, and false if nothing
-// is held. For an infinite lease, the time is zero until the Session learns of a break.
+// Until returns U, the time on the Session's clock at which CheckAlive turns false. The result is false if
+// the lease is not held. For an infinite lease, the time is zero until the Session learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.Until(), held
 }
 
 // LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
-// lease, and false if it holds nothing. While the authority answers every request, this time is at most
-// RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer, plus the time for which a
-// renewal had to wait because the server was busy. During a break, it is the
-// sending time of the request from whose answer U was computed.
+// lease. The result is false if the lease is not held. While the authority answers every request, this time
+// is at most RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer. If a renewal has to
+// wait because the server is busy, its wait comes on top. During a break, LastConfirmed returns when the
+// request was sent whose answer determines U.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.Sent, held
 }
 
-// current returns the belief of the current term, or the zero belief if the belief has ended.
+// current returns what the Session knows about the held term, or false if it does not hold the lease.
 func (s *Session) current() (b holder.Belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.Left(&s.machineOptions, s.o.Clock.Now()) <= 0 {
@@ -149,11 +148,10 @@ func (s *Session) current() (b holder.Belief, held bool) {
 	return *p, true
 }
 
-// step gives the machine one input and performs the effects. Every change of the machine goes through
-// it. The caller must hold no lock.
+// step gives the state machine one input and performs the effects. The caller must hold no lock.
 func (s *Session) step(input func(m *holder.Machine, now time.Time)) { s.handle(input).perform() }
 
-// handle gives the machine one input and returns the actions that carry out its effects.
+// handle gives the state machine one input and returns the actions that carry out its effects.
 func (s *Session) handle(input func(m *holder.Machine, now time.Time)) *actions {
 	s.checkedOptions()
 	s.mu.Lock()
@@ -168,16 +166,16 @@ func (s *Session) handle(input func(m *holder.Machine, now time.Time)) *actions 
 // jitter shortens a duration at random by up to half.
 func (s *Session) jitter(d time.Duration) time.Duration { return s.shorten(d, 0.5) }
 
-// shorten shortens a duration at random, by at most the given part. It locks mu, which guards the source of
-// the random numbers.
+// shorten shortens a duration at random, by at most the given fraction. It locks mu, which protects the
+// source of the random numbers.
 func (s *Session) shorten(d time.Duration, part float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.random.Shorten(d, part)
 }
 
-// opError wraps err in a [lease.OpError] with the operation and the name of the lease, unless it
-// contains one already or is a loss.
+// opError wraps err in a [lease.OpError] with the operation and the name of the lease, unless err is a loss,
+// or already contains an OpError.
 func (s *Session) opError(op string, err error) error {
 	if _, isLoss := err.(*lease.LostError); isLoss || errors.As(err, new(*lease.OpError)) {
 		return err

@@ -8,19 +8,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Stopped reports whether err is the result of an orderly stop: ctx has ended, and nothing was lost or
-// has failed. The parameter err is what [Run], [TryRun], [AcquireWait] or slots.Run has returned, and ctx
-// the context that was passed to that function.
+// Stopped reports whether err is the result of an orderly stop: ctx has ended, and nothing was lost or has
+// failed. The parameter err is what [Run], [TryRun], [AcquireWait] or slots.Run has returned, and ctx the
+// context that was passed to that function.
 //
-// Stopped returns true if err is nil, or contains only the error and the cause of ctx,
-// [lease.ErrHeldByOther] and [lease.ErrReleased]. So it also returns true for a process that was still
-// waiting for the lease when ctx ended. It returns false if a release or the last attempt to acquire
-// failed.
+// If ctx has ended, Stopped returns true if err is nil, or contains only the error and the cause of ctx,
+// [lease.ErrHeldByOther] and [lease.ErrReleased]. This includes a process that was still waiting for the
+// lease when ctx ended. Stopped returns false if a release or the last attempt to acquire the lease failed.
 func Stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && !errors.Is(err, lease.ErrLost) && consistsOf(err, ctx.Err(), context.Cause(ctx), lease.ErrHeldByOther, lease.ErrReleased)
 }
 
-// consistsOf reports whether every branch of the tree of err leads to one of the expected errors.
 func consistsOf(err error, expected ...error) bool {
 	if err == nil {
 		return true
@@ -44,9 +42,9 @@ func consistsOf(err error, expected ...error) bool {
 	return false
 }
 
-// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. It counts a stale token as
-// a loss, because a guard can reject a write before the Session has noticed that it lost the lease.
-// Pass AfterLoss as [RunOptions.Again] to let [Run] contend again after a loss.
+// AfterLoss reports whether err matches [lease.ErrLost] or fencing.ErrStale. A stale token counts as a loss,
+// because a guard can reject a write before the Session has noticed that it lost the lease. Pass AfterLoss as
+// [RunOptions.Again] to let [Run] contend again after a loss.
 func AfterLoss(err error) bool {
 	return errors.Is(err, lease.ErrLost)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// A subject is the Lease of a call of Run. A Session has all of these methods. A type that embeds a Session
-// has these methods too, and may replace some of them.
+// A subject is the Lease that Run uses. A Session has all of these methods. A type that embeds a Session has
+// them too, and may replace some of them.
 type subject interface {
 	lease.TokenAcquirer
 	lease.Waiter
@@ -22,7 +22,7 @@ type subject interface {
 	self() *Session
 }
 
-// subjectOf returns l if it has all that Run needs, and otherwise wraps it.
+// subjectOf returns l itself if it has all methods of a subject, and otherwise wraps it.
 func subjectOf(l lease.Lease) subject {
 	if s, ok := l.(subject); ok {
 		return s
@@ -30,7 +30,7 @@ func subjectOf(l lease.Lease) subject {
 	return other{l}
 }
 
-// An other is any other Lease, which may lack abilities of a Session.
+// An other adds the missing methods to a Lease that is not a Session.
 type other struct{ lease.Lease }
 
 func (o other) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
@@ -47,7 +47,6 @@ func (o other) WhileHeld(ctx context.Context) (context.Context, context.CancelFu
 	return lease.WhileHeld(ctx, o.Lease)
 }
 
-// Wait returns errNoWaiter at once if the Lease is not a [lease.Waiter].
 func (o other) Wait(ctx context.Context) error {
 	if w, ok := o.Lease.(lease.Waiter); ok {
 		return w.Wait(ctx)
@@ -57,7 +56,6 @@ func (o other) Wait(ctx context.Context) error {
 
 var errNoWaiter = errors.New("the lease is no lease.Waiter")
 
-// Name returns the name of the lease, or the empty string if the Lease has no method Name.
 func (o other) Name() string {
 	if l, ok := o.Lease.(interface{ Name() string }); ok {
 		return l.Name()
@@ -65,7 +63,6 @@ func (o other) Name() string {
 	return ""
 }
 
-// Owner returns the owner, or the empty string if the Lease has no method Owner.
 func (o other) Owner() string {
 	if l, ok := o.Lease.(interface{ Owner() string }); ok {
 		return l.Owner()
@@ -73,7 +70,8 @@ func (o other) Owner() string {
 	return ""
 }
 
-// self returns the Session that the Lease embeds, if fields of the Lease hide other methods of the Session.
+// self returns the Session that the Lease embeds, or nil. Such a Lease can need the wrapper because one of
+// its own fields hides a method of the Session.
 func (o other) self() *Session {
 	if l, ok := o.Lease.(interface{ self() *Session }); ok {
 		return l.self()
@@ -81,17 +79,17 @@ func (o other) self() *Session {
 	return nil
 }
 
-// self lets subjectOf find a Session that another type embeds.
+// self lets Run find the Session that another type embeds.
 func (s *Session) self() *Session { return s }
 
-// lastHolder returns the owner in the answer to the last Acquire that was not granted, if it had one.
+// lastHolder returns who held the lease when an Acquire was last refused, or "" if the answer did not say so.
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lockedBy
 }
 
-// takeOverOf returns the last loss by a take-over if the lost term had the given token, and
+// takeOverOf returns the loss of the term with the given token, if another Session took the lease over, and
 // otherwise nil.
 func (s *Session) takeOverOf(tok lease.Token) error {
 	s.mu.Lock()
@@ -102,15 +100,14 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
-// holdUntil ends the term with the given token, but leaves the lease locked until hold has passed
-// since the time granted. If hold has passed, or the term has ended, holdUntil returns false.
+// holdUntil ends the term with the given token, but leaves the lease locked until the time hold has passed
+// since the grant. It returns false if that time has already passed, or if the term has ended.
 func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
 	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
 	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })
 	return holds
 }
 
-// stall ends the term with the given token, because its work makes no progress.
 func (s *Session) stall(tok lease.Token, why error) {
 	s.step(func(m *holder.Machine, _ time.Time) { m.Stall(tok, why) })
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A timeoutError reports that a time limit of the Session or of Run has ended a request. It matches
-// every error that err matches, except context.DeadlineExceeded and context.Canceled. A program that
-// ignores the errors of package context therefore does not ignore a lost lease.
+// A timeoutError reports that a time limit of the Session or of Run has ended a request. It does not match
+// context.DeadlineExceeded and context.Canceled, which programs often ignore when they stop, so that such a
+// program does not ignore a lost lease too. It matches every other error that err matches.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration
 	err    error
 }
 
-// timedOut returns the error of a request whose context, ctx, ends only at the time limit. It wraps err
-// in a timeoutError if err reports that ctx has ended.
+// timedOut wraps err in a timeoutError if err was returned because ctx has ended. The parameter ctx is the
+// context of a request, and must end only at the time limit.
 func timedOut(ctx context.Context, option string, limit time.Duration, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
@@ -43,11 +43,8 @@ func (e *timeoutError) Error() string {
 	return text
 }
 
-// Is reports whether the wrapped error matches target, but returns false for the two errors of package
-// context.
 func (e *timeoutError) Is(target error) bool {
 	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
 }
 
-// As finds an error in the tree of err.
 func (e *timeoutError) As(target any) bool { return errors.As(e.err, target) }

@@ -10,27 +10,27 @@ import (
 	"github.com/fencedlease/lease/internal/holder"
 )
 
-// Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another holder
-// may acquire it first. Wait returns nil if
+// Wait blocks until it may be worth calling Acquire. Wait does not acquire the lease, so another holder may
+// acquire it first. Wait returns nil if
 //
 //   - the lease is not locked;
-//   - the lease is locked, but the Session may still acquire it, because it is locked under an ID of
-//     the Session or can be taken over;
+//   - the lease is locked, but the Session may still acquire it, because it is locked under an ID of the
+//     Session or can be taken over;
 //   - Release or Close was called, or HandOver has ended the term;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
-// If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not
-// answer. It returns no other error. The context of each read ends after RequestTimeout.
+// If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not answer. It
+// returns no other error. The context of each read ends after RequestTimeout.
 //
-// If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires.
-// Without a watch, or until a new one begins after one was lost, it reads the record repeatedly, and
-// sleeps for at most one RenewInterval in between, shortened at random by up to half.
+// If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires. Without a
+// watch, Wait polls: it reads the record, and then sleeps for at most one RenewInterval, shortened at random
+// by up to half. If a watch is lost, Wait polls until a new watch has begun.
 func (s *Session) Wait(ctx context.Context) error {
 	return s.waitSpread(ctx, nil)
 }
 
-// waitSpread is like Wait, but sleeps for the time that spread returns before it reads the record of a
-// lease that may have ended, so that many waiting Sessions do not all read the record at the same time.
+// waitSpread is like Wait, but when the lease may have ended, it sleeps for the time that spread returns
+// before it reads the record, so that many waiting Sessions do not all read it at the same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -39,17 +39,15 @@ func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) e
 	return err
 }
 
-// errAnswered is the cause with which the context of a call of Wait ends when the call is answered.
+// errAnswered is the cause of a context of Wait that ended because Release, HandOver or Close was called.
 var errAnswered = errors.New("the lease was given up")
 
-// An ender ends the context of a call of Wait.
 type ender context.CancelCauseFunc
 
 func (end ender) answer(holder.Outcome) { end(errAnswered) }
 
-// wait is like waitSpread, but returns ErrReleased if Release, HandOver or Close was called. While the
-// lease is locked and the Session cannot acquire it, wait returns true as soon as isEnough does for an
-// answer.
+// wait is like waitSpread, but returns ErrReleased if Release, HandOver or Close was called. It returns true
+// if the lease is locked, the Session cannot acquire it, and isEnough returns true for the record.
 func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnough func(lease.Result) bool) (bool, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	n := s.begin(pendingCall{ctx: ctx, caller: ender(end)}, (*holder.Machine).Await)
@@ -84,9 +82,9 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 	return false, s.opError("wait", ctx.Err())
 }
 
-// watchHeld watches the record until ctx ends. At the beginning and after each signal it passes the
-// record to the machine, and repeats a read that fails after about one RetryDelay. If the watch is lost,
-// it begins a new one after at most one RenewInterval.
+// watchHeld watches the record until ctx ends. At the beginning and after each signal, watchHeld reads the
+// record and passes it to the state machine. If a read fails, it reads again after about one RetryDelay. If
+// the watch is lost, it begins a new one after at most one RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
@@ -103,9 +101,9 @@ func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	}
 }
 
-// follower returns a reader of the record. The machine does not wait for reads and watches, and does
-// not count them among the requests that have not returned. So a read that hangs does not keep the
-// Session from sending commands.
+// follower returns a reader of the record. The state machine does not count its reads and watches among the
+// requests that have not returned, so a read that hangs does not prevent the Session from sending other
+// requests.
 func (s *Session) follower() *follow.Follower {
 	return &follow.Follower{
 		Authority: s.authority, Name: s.Name(), Clock: s.o.Clock, Jitter: s.jitter,

@@ -11,28 +11,28 @@ import (
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
 // stopped. The context belongs to the term that is held at the time of the call, and ends one StopWindow
-// before U, the time until which the Session may rely on the lease. If the work stops within one
-// StopWindow after its context has ended, no other holder can have the lease while the work is running.
-// The section Conditions of the package documentation lists the exceptions. The function [context.Cause]
-// returns why the context has ended:
+// before U, the time until which the Session may rely on the lease. If the work stops within one StopWindow
+// after its context has ended, no other holder can have the lease while the work is running. The section
+// Conditions of the package documentation lists the exceptions. The function [context.Cause] returns why the
+// context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was not
 //     renewed in time, or is breaking;
 //   - a *lease.LostError with another Reason: the lease was lost, for example because the process was
 //     suspended;
 //   - [lease.ErrReleased]: Release, HandOver or Close was called;
-//   - [lease.ErrNotHeld]: the lease was not held at the call;
+//   - [lease.ErrNotHeld]: the lease was not held when WhileHeld was called;
 //   - the cause of ctx: ctx has ended;
 //   - context.Canceled: the returned function was called.
 //
-// A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the lease
-// is still held after the context has ended, call Release before the next Acquire, because an Acquire of
-// a held lease sends no request and returns true.
+// A context that has ended stays ended, even if a renewal is granted within the StopWindow. If the lease is
+// still held after the context has ended, call Release before the next Acquire, because otherwise Acquire
+// sends no request and returns true.
 //
-// Until the returned function is called, the Session assumes that the work is running. So call the
-// function even if the context has ended. If the lease is lost before the call, the Session does not
-// release it until the call, or until the lease has ended by itself, because another holder could
-// otherwise have it while the work is running. The function may be called more than once.
+// The Session assumes that the work is running until the returned function is called. So call the function
+// even if the context has ended. If the lease is lost before the function is called, the Session does not
+// release the lease until then, or until the lease has ended by itself, because another holder could
+// otherwise have the lease while the work is running. The function may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var (
@@ -50,8 +50,8 @@ func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.Cance
 		return c.Context, func() {}
 	}
 	return c.Context, func() {
-		// The call of step detects a loss that the Session has not noticed yet. If there is such a
-		// loss, the context ends with the loss as its cause.
+		// step detects a loss that the Session has not noticed yet. The context then ends with that loss as
+		// its cause.
 		s.step(func(m *holder.Machine, _ time.Time) {
 			if !back {
 				back = true
