@@ -6,9 +6,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// WithAdvice returns err with advice for a person who reads it, such as "make the bucket", after its text. If permanent is
-// true, no retry can succeed before a person has done something, and the result is a [*lease.PermanentError]. An
-// empty advice adds nothing.
+// WithAdvice returns err with advice for the operator, such as "make the bucket", after its text. If advice
+// is empty, the text of err does not change. If permanent is true, the result is a [*lease.PermanentError],
+// which means that retries fail until somebody has fixed the problem.
 func WithAdvice(err error, advice string, permanent bool) error {
 	if advice != "" {
 		err = fmt.Errorf("%w; %s", err, advice)

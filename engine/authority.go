@@ -8,26 +8,26 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A Renewal replaces old.Record with next in one request to the server, and returns the new snapshot. The two
-// records differ only in Until, which the server computes from its own clock. A Renewal returns
-// [lease.ErrConflict] if the record has changed or the lease has ended.
+// A Renewal renews a lease in one request to the server: it replaces old.Record with next, and returns the
+// new snapshot. The two records differ only in Until, which the server computes from its own clock. A Renewal
+// returns [lease.ErrConflict] if the record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s, whose server has a clock. It behaves like the authority that
-// [lease.NewAuthority] returns, but sends fewer requests to the server. To renew, change or release a lease,
-// it does not load the current record first, but starts from the record that it wrote last, which is in m.
-// This is safe for three reasons:
+// NewAuthority returns an authority over s, whose server has a clock. The authority behaves like that of
+// [lease.NewAuthority], but sends fewer requests to the server. To renew, change or release a lease, it does
+// not load the current record first, but uses the record that it wrote last, which is in m. This is safe
+// because:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
-// The authority always loads the record before it refuses a request, and before it grants one that needs no
-// write. If a write conflicts, it loads the record and decides again. [IsUrgent] is true of the contexts with which
-// it carries out renewals and releases.
+// The authority always loads the record before it refuses a request, and before it grants one without a
+// write. If a write conflicts, the authority loads the record and decides again. It marks the contexts of
+// renewals and releases, so that [IsUrgent] returns true for them.
 //
-// If renew is nil, a renewal loads the record first and then writes it. If m is nil, the authority remembers the
-// records of up to [DefaultMemory] names.
+// If renew is nil, the authority renews a lease by loading the record and then writing it. If m is nil, the
+// authority remembers the records of up to [DefaultMemory] names.
 func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	if m == nil {
 		m = NewMemory(DefaultMemory)
@@ -36,7 +36,7 @@ func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	return wrap.Authority(&authority{noting, lease.NewAuthority(wrap.Store(noting, s)), renew}, lease.NewAuthority(s))
 }
 
-// An authority is used by its pointer, because callers may compare it, but a Renewal cannot be compared.
+// The authority is a pointer, because callers may compare authorities, but a Renewal cannot be compared.
 type authority struct {
 	store  store
 	loads  lease.Authority
@@ -60,9 +60,9 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 }
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to the
-// server. It returns [lease.ErrConflict] if nothing is remembered, if ctx is done, if the write conflicts,
-// or if the request would be refused or would need no write. The remembered record may then be out of date,
-// and the caller loads the current one.
+// server. It returns [lease.ErrConflict] if the caller has to load the current record instead: if no record
+// is remembered, if ctx is done, if the write conflicts, or if no write would be needed. Then the remembered
+// record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {
@@ -89,7 +89,6 @@ type store struct {
 	memory *Memory
 }
 
-// Swap calls Swap of the store and passes the result to the memory.
 func (s store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	snap, err := s.Store.Swap(ctx, name, old, next)
 	s.memory.Note(name, snap, err)

@@ -8,46 +8,45 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A Batcher sends the renewals of many leases in one request. It can also send requests of another kind
-// together; the comments of its fields and methods speak of renewals.
+// A Batcher sends the renewals of many leases in one request. It can also be used for requests of another
+// kind, but the comments of its fields and methods speak of renewals.
 //
-// As long as fewer requests are under way than the field Few says, each renewal is a request of its own. Otherwise renewals
-// wait until the Gate lets the next request through. The Batcher decides only at that moment which renewals are sent in
-// this request: the most urgent ones first, and none that could no longer be answered in time.
+// As long as fewer than Few requests are running, each renewal is a request of its own. After that, renewals
+// wait until the Gate lets the next request through. The Batcher decides only at that moment which renewals
+// the request contains: the most urgent ones, and none that could no longer be answered in time.
 //
-// The exported fields must be set before the first call. A Batcher is safe for use by several goroutines at
-// once.
+// The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
-	// Send sends the renewals of one request, and returns the answers in the same order. It must call
-	// [Pass.Leave] of pass as soon as the request has ended. If the request has one renewal, ctx is that of its
-	// caller. If it has several, ctx ends later than the contexts of all their callers, so that a caller who
-	// stops waiting does not end the renewals of others.
+	// Send sends the given renewals in one request, and returns the answers in the same order. Send must call
+	// the method [Pass.Leave] of pass as soon as the request has ended. For a single renewal, ctx is the
+	// context of its caller. For several, ctx ends later than the contexts of all callers, so that a caller
+	// who stops waiting does not end the renewals of the others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
-	// Kind describes one renewal to the Gate. Its Name and Partial are not used.
+	// Kind describes one renewal to the Gate. The Name and Partial of Kind are not used.
 	Kind Request
 
-	Gate *Gate // for all requests. If it is nil, only Few limits them
-	Few  int   // requests that may be under way before renewals are sent together; must be positive
-	Most int   // the most renewals in one request; must be positive. While a server answers too late, there are fewer
+	Gate *Gate // all requests go through the Gate; if it is nil, only Few limits them
+	Few  int   // how many requests may be running before renewals are sent together; must be positive
+	Most int   // the most renewals in one request, which is reduced while the server is slow; must be positive
 
 	tasks   tasks.Group
 	mu      sync.Mutex
-	running int  // requests under way, and the one that waits for the Gate
-	size    int  // renewals in one request while answers take long; 0: Most
-	behind  bool // after the last request, more waited than fit into one; the Gate knows it
-	blocked bool // a request waits for the Gate; it will take the first of those that wait
+	running int  // the number of running requests, including the one that waits for the Gate
+	size    int  // the most renewals in one request while the server is slow; 0: Most
+	behind  bool // whether the Gate was told that the waiting renewals fill a request
+	blocked bool // whether a request waits for the Gate
 	waiting soonest[*renewal[Q, A]]
 }
 
-// A renewal waits to be sent together with others.
+// A renewal is waiting to be sent together with others.
 type renewal[Q, A any] struct {
 	place
 	ctx   context.Context // of the caller
 	name  string          // of the lease
 	query Q
 
-	patience time.Duration // how long the caller waits
+	patience time.Duration // how long the caller is willing to wait
 	answer   chan result[A]
 }
 
@@ -60,8 +59,8 @@ type result[A any] struct {
 const patience = 30 * time.Second
 
 // Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do
-// returns the error of ctx. The server may still carry out the renewal, unless the error wraps
-// [lease.ErrUnsent].
+// returns the error of ctx. Unless the error wraps [lease.ErrUnsent], the server may still carry out the
+// renewal.
 func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, err error) {
 	b.mu.Lock()
 	if b.running < b.Few && b.waiting.len() == 0 {
@@ -96,10 +95,10 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 	}
 }
 
-// Close blocks until no request is under way.
+// Close waits until no request is running.
 func (b *Batcher[Q, A]) Close() { _ = b.tasks.Close(context.Background()) }
 
-// sendAlone sends a renewal in a request of its own, on the goroutine of its caller.
+// sendAlone sends a renewal in a request of its own, on the goroutine of the caller.
 func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (none A, err error) {
 	defer b.ended()
 	request := b.Kind.times(1, 2)
@@ -123,8 +122,8 @@ func (b *Batcher[Q, A]) ended() {
 	b.startNext()
 }
 
-// startNext starts a request for renewals that wait, if few are under way or it would be full. Only one at a time
-// waits for the Gate. The caller holds the lock.
+// startNext starts a request for the waiting renewals if fewer than Few requests are running, or if the
+// waiting renewals fill a request. Only one request at a time waits for the Gate. The caller holds the lock.
 func (b *Batcher[Q, A]) startNext() {
 	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.most()) {
 		b.running++
@@ -133,7 +132,7 @@ func (b *Batcher[Q, A]) startNext() {
 	}
 }
 
-// sendNext waits until the Gate lets one request through, and sends in it those renewals that are needed first.
+// sendNext waits until the Gate lets a request through, and sends the most urgent renewals in that request.
 func (b *Batcher[Q, A]) sendNext() {
 	defer b.ended()
 	request := Request{Urgent: b.Kind.Urgent}
@@ -142,7 +141,7 @@ func (b *Batcher[Q, A]) sendNext() {
 		request.Name = b.waiting.first().name
 	}
 	b.mu.Unlock()
-	pass, _ := b.Gate.Enter(context.Background(), request) // without a deadline it cannot be late
+	pass, _ := b.Gate.Enter(context.Background(), request) // cannot fail, because the context has no deadline
 	b.mu.Lock()
 	b.blocked = false
 	most := b.most()
@@ -163,7 +162,7 @@ func (b *Batcher[Q, A]) sendNext() {
 			last = deadline
 		}
 	}
-	// Clients close the connection of a request that is canceled, and its outcome is unknown.
+	// ctx ends late, because a client closes the connection of a canceled request, whose outcome is unknown.
 	sent := time.Now()
 	left := last.Sub(sent)
 	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
@@ -179,7 +178,7 @@ func (b *Batcher[Q, A]) sendNext() {
 	}
 }
 
-// most returns how many renewals one request has at most. The caller holds the lock.
+// most returns the largest number of renewals in one request. The caller holds the lock.
 func (b *Batcher[Q, A]) most() int {
 	if b.size == 0 {
 		return b.Most
@@ -187,8 +186,9 @@ func (b *Batcher[Q, A]) most() int {
 	return b.size
 }
 
-// resize makes requests smaller if the answer to one took a quarter of the patience of a caller in it, and otherwise
-// slowly larger. With many renewals in each request under way, a slow server would answer all of them too late.
+// resize adapts the size of the requests to the server. Otherwise a slow server would answer all renewals too
+// late. If an answer took a quarter of the time that a caller waits, the size is halved, and otherwise it
+// grows slowly.
 func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,9 +199,9 @@ func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	}
 }
 
-// measure tells the Gate whether enough renewals wait to fill a request. If the bottleneck is the processor of this
-// machine and not the server, renewals queue up in the Batcher although the Gate would let another request through.
-// The caller holds the lock.
+// measure tells the Gate whether enough renewals are waiting to fill a request. The Gate cannot see this
+// itself: if this machine is the bottleneck, and not the server, renewals queue up in the Batcher although
+// the Gate would let another request through. The caller holds the lock.
 func (b *Batcher[Q, A]) measure() {
 	behind := b.Kind.Urgent && b.waiting.len() >= b.most()
 	switch {
@@ -213,8 +213,8 @@ func (b *Batcher[Q, A]) measure() {
 	b.behind = behind
 }
 
-// take removes from the renewals that wait those of the next request, which are at most as many as the parameter says. It
-// answers the callers of renewals for which it is too late. The caller holds the lock.
+// take removes the renewals of the next request from the queue, at most the given number. If it is too late
+// for a renewal, take returns an error to its caller instead. The caller of take holds the lock.
 func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 	now := time.Now()
 	for b.waiting.len() > 0 && len(batch) < most {

@@ -7,15 +7,15 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. Use it if a client library
-// may not return when its context ends, because the methods of a [lease.Store] must do so.
+// Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. A
+// [lease.Store] must return soon after its context has ended, so use Call if the client library may not.
 //
-// f runs on a goroutine of its own, which ends when f returns. If f returns after Call has returned, the result of f is
-// lost. f must not write to variables that the caller of Call reads afterwards. If Close of the store must wait for
-// such late calls, or the store must know when they end, let f report its end in a deferred call.
+// Call runs f on a goroutine of its own, which ends when f returns. If ctx has ended before, the result of f
+// is lost. So f must not write to variables that the caller of Call reads afterwards. If Close of the store
+// must wait for such a late f, let f report its end in a deferred call.
 //
-// If f exits its goroutine, Call returns an error. If f panics, the process ends, as with a panic of any goroutine, so f
-// must recover from panics that are expected.
+// If f exits its goroutine, Call returns an error. A panic of f ends the process, so f must recover from
+// panics that are expected.
 func Call[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T

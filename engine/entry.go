@@ -21,16 +21,16 @@ type Entry struct {
 	// Version is the version that [Backend.Swap] compares, with the rules of [lease.Snapshot.Version].
 	Version string
 
-	// Revision orders the entries of one name: an entry that was written later has a higher one, unless the engine has
-	// lost the earlier one. Entries with the same Revision and Version are the same entry.
+	// Revision orders the entries of one name: an entry that was written later has a higher Revision, unless
+	// the server has lost the earlier entry. Entries with the same Revision and Version are the same entry.
 	Revision int64
 
 	// Foreign is true if a program that does not use this library holds the lease. The Limits of the
 	// Store do not apply to such a lease.
 	Foreign bool
 
-	// Unwritten is true if no Swap of this library has written the Epoch. The Epoch then comes from a number of
-	// the server that rises with every write, such as a revision. See [Options.Floor].
+	// Unwritten is true if the Epoch was not written by a Swap of this library, but comes from a number of
+	// the server that rises with every write, such as a revision. [Options.Floor] is added to such an Epoch.
 	Unwritten bool
 }
 
@@ -40,18 +40,18 @@ type NamedEntry struct {
 	Entry
 }
 
-// Retained is a record in the form in which a [Backend] writes it. It contains how much time was left when it
-// was written, and not when the lease ends, because the clocks of other processes may show different times.
+// Retained is a record in the form in which a [Backend] writes it. It contains how much time was left when
+// the record was written, and not when the lease ends, because the clocks of other processes may differ.
 type Retained struct {
 	Record lease.Record  // its Until is zero
-	Left   time.Duration // the time left; never negative; 0 if the state does not end by itself
+	Left   time.Duration // the time left; never negative; 0 if the state of the record does not end by itself
 }
 
-// resolution is the unit of Left: toRetained rounds the time left up to a multiple of it.
+// resolution is the unit of Left.
 const resolution = time.Millisecond
 
-// toRetained converts the record r to a Retained. If r.Until is set, it computes the time left from now until
-// r.Until, rounded up to whole milliseconds, and at least one.
+// toRetained converts the record r to a Retained. If r.Until is set, toRetained computes the time left from
+// now until r.Until, rounded up to whole milliseconds, and at least one millisecond.
 func toRetained(r lease.Record, now time.Time) Retained {
 	k := Retained{Record: r}
 	if !r.Until.IsZero() {
@@ -71,7 +71,7 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// ends reports whether the state ends by itself.
+// ends reports whether the state of the record ends by itself.
 func (k Retained) ends() bool {
 	r := k.Record
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
@@ -99,7 +99,6 @@ func corrupt(field, value, rule string) error {
 	return &lease.FieldError{Field: "Record." + field, Value: value, Bound: rule, Code: lease.ErrCorrupt}
 }
 
-// retainedFields has the fields of a Retained in JSON.
 type retainedFields struct {
 	State    *lease.State `json:"state"`
 	ID       lease.ID     `json:"id,omitzero"`

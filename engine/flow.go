@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// A flow decides which requests are under way. It reads no clock, and the caller holds a lock.
+// A flow limits how many requests are sent to the server at the same time, and decides in which order. It
+// reads no clock. The caller holds a lock.
 type flow struct {
 	most     int
-	limit    float64          // of the requests under way; at most most
-	underWay int              // all of them
-	others   int              // those that are not urgent
-	urgent   soonest[*waiter] // those that wait
-	other    list.List        // of *waiter, in the order of arrival
+	limit    float64          // how many requests may be running; not above most
+	underWay int              // how many requests are running
+	others   int              // how many of these are not urgent
+	urgent   soonest[*waiter] // the waiting urgent requests
+	other    list.List        // the other waiting requests, each a *waiter, in the order of arrival
 
-	took     time.Duration // the usual time from sending to the answer
-	answered time.Time     // the last answer
-	cut      time.Time     // when the limit was cut
+	took     time.Duration // the mean time from sending a request to its answer
+	answered time.Time     // when the last answer arrived
+	cut      time.Time     // when the limit was last reduced
 }
 
-// fewest is the number of requests that a server gets at a time although it is silent. If one of them
-// has no deadline and never ends, the others must not have to wait for it.
+// fewest is how many requests may be running even if the server does not answer. With a lower limit, a few
+// requests that have no deadline and never end could block all others.
 const fewest = 4
 
 func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
 
-// A waiter is a request that is not yet under way.
+// A waiter is a request that was not sent yet.
 type waiter struct {
 	place
 	urgent   bool
 	deadline time.Time     // zero: none
-	calm     time.Time     // until then, an urgent request may be overtaken by others
+	calm     time.Time     // until then, requests that are not urgent may overtake this one
 	turn     chan bool     // gets true if the request may be sent, and false if it is too late
-	listed   *list.Element // in the list of the other requests
+	listed   *list.Element // the element of flow.other; nil if the request is urgent or no longer waits
 }
 
-// spare returns how many of the requests under way are reserved for urgent ones.
+// spare returns how many requests within the limit are reserved for urgent ones.
 func spare(limit int) int {
 	if limit == 1 {
 		return 0
@@ -43,15 +44,14 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
-// kept returns how many places are kept for requests that are not urgent, as long as so many of these wait and no
-// lease will soon be lost. Otherwise a list would get no answer while the server is a little too slow for all
+// kept returns how many requests may be sent that are not urgent, even before urgent ones, as long as no
+// lease will soon be lost. Otherwise a list would get no answer while the server is slightly too slow for all
 // renewals.
 func kept(limit int) int { return limit / 8 }
 
-// waiting reports whether any request waits.
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 
-// arrive reports whether a request may be sent at once. If not, it waits.
+// arrive adds a request. It returns true if the request may be sent at once. Otherwise the request waits.
 func (f *flow) arrive(now time.Time, w *waiter) bool {
 	if f.queued(w.urgent) == 0 && f.free(w.urgent) {
 		f.send(w.urgent)
@@ -65,7 +65,7 @@ func (f *flow) arrive(now time.Time, w *waiter) bool {
 	return false
 }
 
-// queued returns how many requests of a kind wait.
+// queued returns how many requests are waiting that are urgent, or that are not.
 func (f *flow) queued(urgent bool) int {
 	if urgent {
 		return f.urgent.len()
@@ -73,7 +73,7 @@ func (f *flow) queued(urgent bool) int {
 	return f.other.Len()
 }
 
-// free reports whether a request of a kind may be sent.
+// free reports whether the limit allows another request, which is urgent or not.
 func (f *flow) free(urgent bool) bool {
 	limit := int(f.limit)
 	if urgent || f.others < kept(limit) {
@@ -90,7 +90,7 @@ func (f *flow) first(now time.Time) (urgent bool) {
 	return !now.Before(f.urgent.first().calm)
 }
 
-// send counts a request that is being sent, and over counts it out when it has ended.
+// send counts a request that is being sent, and over stops counting it.
 func (f *flow) send(urgent bool) { f.count(urgent, 1) }
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
 
@@ -100,7 +100,7 @@ func (f *flow) count(urgent bool, n int) {
 	}
 }
 
-// giveUp removes a request that waits, and reports whether it did.
+// giveUp removes a request from the queue. It returns false if the request is no longer waiting.
 func (f *flow) giveUp(w *waiter) bool {
 	if w.listed == nil {
 		return f.urgent.remove(w)
@@ -110,7 +110,7 @@ func (f *flow) giveUp(w *waiter) bool {
 	return true
 }
 
-// leave ends a request, and sends others.
+// leave records the end of a request, adapts the limit, and sends the next requests.
 func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 	f.over(urgent)
 	switch {
@@ -122,16 +122,15 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		}
 		f.took += (now.Sub(sent) - f.took) / 8
 	case f.answered.Before(sent) && f.cut.Before(sent):
-		// The server is silent. When it wakes up, it will first find requests whose callers no
-		// longer wait. So the limit is halved again and again while the server is silent, until only a few requests are
-		// sent.
+		// The server is silent. When it recovers, it will first have to work through requests whose callers
+		// no longer wait. So the limit is halved repeatedly, until only a few requests are sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
 	f.pass(now)
 }
 
-// pass sends the requests whose turn it is. It drops those that would be answered too late, unless nothing
-// is under way: if all were dropped, the usual time would never be measured again.
+// pass sends the requests whose turn it is. It drops requests that would be answered too late, unless no
+// other request is running: if all were dropped, no answer would ever show that the server has become faster.
 func (f *flow) pass(now time.Time) {
 	for f.waiting() {
 		urgent := f.first(now)
@@ -147,10 +146,10 @@ func (f *flow) pass(now time.Time) {
 	}
 }
 
-// late reports whether a request would be answered after its deadline if it were sent now.
+// late reports whether a request that is sent now would probably be answered after its deadline.
 func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
 
-// next removes the first of the requests of a kind that wait.
+// next removes the first waiting request that is urgent, or that is not, and returns it.
 func (f *flow) next(urgent bool) *waiter {
 	if urgent {
 		return f.urgent.next()

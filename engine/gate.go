@@ -15,27 +15,27 @@ import (
 // answered it before the deadline of its context.
 var ErrTooLate = errors.New("too late to be answered in time")
 
-// A Gate decides which requests of a store to its server go first, and which are refused, while the server is
-// too slow for all of them:
+// A Gate protects the leases of a process while the server of a store is overloaded. It decides which
+// requests to the server go first, and which are refused:
 //
-//   - It limits how many requests are under way, and lowers the limit while the server is silent.
+//   - The Gate limits the number of running requests, and lowers this limit while the server is silent.
 //   - Urgent requests overtake all others, and a quarter of the limit is reserved for them. An eighth is
-//     reserved for requests that are not urgent, as long as each lease that is held is renewed before half of
-//     its time is over. So a list is answered even while the server is a little too slow for all renewals.
+//     reserved for requests that are not urgent, as long as each held lease is renewed before half of its
+//     time is over. So a list is answered even while the server is a little too slow for all renewals.
 //   - A request that could not be answered before its deadline is not sent.
 //   - An acquire is refused while the server is too slow to renew one more lease.
 //
-// All requests of the store must pass through the Gate. A Gate is safe for use by several goroutines at once. A
-// nil *Gate lets all requests through.
+// All requests of the store must pass through the Gate. A Gate is safe for use by several goroutines at once.
+// A nil *Gate lets all requests through.
 type Gate struct {
 	mu   sync.Mutex
 	flow flow
 	room room
 
-	behind int // batchers in which more urgent requests wait than fit into one
+	behind int // the number of Batchers whose waiting renewals fill a request
 }
 
-// NewGate returns a Gate that allows at most the given number of requests to be under way at a time. It
+// NewGate returns a Gate that allows at most the given number of requests to run at the same time. NewGate
 // panics if this number is not positive.
 func NewGate(most int) *Gate {
 	if most <= 0 {
@@ -44,47 +44,48 @@ func NewGate(most int) *Gate {
 	return &Gate{flow: newFlow(most)}
 }
 
-// Spare returns how many places, of the number passed to [NewGate], are reserved for urgent requests while the
-// server answers.
+// Spare returns how many of the requests that [NewGate] allows are reserved for urgent ones.
 func (g *Gate) Spare() int { return spare(g.flow.most) }
 
-// A Request describes a request to a [Gate], which decides by it when the request may be sent. The zero Request
-// is one that is not urgent.
+// A Request tells a [Gate] what is about to be sent to the server, so that the Gate can decide when. The zero
+// Request is not urgent.
 type Request struct {
-	// Urgent lets the request overtake all that are not urgent. Renewals are urgent because a lease is lost if
-	// they are late, and so are releases, after which there is less to renew.
+	// Urgent lets the request overtake all requests that are not urgent. Renewals are urgent because a late
+	// renewal loses a lease, and releases because fewer leases have to be renewed after them.
 	Urgent bool
 
-	// Name is the name of the lease to renew. Among the renewals that wait, the one whose lease ends first, as
-	// far as the Gate knows from Note, goes first. Requests without a name go in the order of their deadlines.
+	// Name is the name of the lease to renew. The Gate sends the waiting renewals in the order in which their
+	// leases end, as far as it knows from [Gate.Note]. Requests without a Name go in the order of their
+	// deadlines.
 	Name string
 
-	// Renewals is the number of leases that the request renews. From it, the Gate computes how many the server
-	// renews a second.
+	// Renewals is the number of leases that the request renews. The Gate uses it to compute how many leases
+	// the server can renew each second.
 	Renewals int
 
-	// Others is how many requests of other kinds are sent together in this request. If Renewals and
+	// Others is the number of requests of other kinds that are sent together in this request. If Renewals and
 	// Others are both zero, Others counts as one.
 	Others int
 
-	// Partial says that the request could have contained more renewals, but no more of them were waiting. Such
-	// a request does not show how many renewals the server can do.
+	// Partial says that the request could have contained more renewals, but no more of them were waiting. The
+	// Gate does not conclude from such a request how many renewals the server can do.
 	Partial bool
 }
 
-// times returns the request in which n requests like r are sent together. At most the given number fit
-// into one.
+// times returns the request in which n requests like r are sent together. At most the number most fit into
+// it.
 func (r Request) times(n, most int) Request {
 	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r
 }
 
-// Enter blocks until the request may be sent. If ctx is that of a renewal of a Session, the time limit of
-// the renewal begins only then. The caller must then send it, and call [Pass.Leave] when it has
-// ended. If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that
-// wraps [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. If the reason
-// is probably that most of what the server can do is needed to renew the leases that are held, the error is a
-// [*FullError].
+// Enter blocks until the request may be sent. Then the caller must send the request, and call [Pass.Leave]
+// when it has ended. If ctx is the context of a renewal by a Session, the time limit of the renewal begins
+// only when Enter returns.
+//
+// If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that wraps
+// [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. The error is a
+// [*FullError] if the reason is probably that the renewals of the held leases keep the server busy.
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil {
 		return Pass{}, &unsentError{err}
@@ -137,10 +138,10 @@ func (g *Gate) unsent(r Request, err error) error {
 	return g.room.full(0, err)
 }
 
-// growStack makes the stack of a new goroutine large enough for a client library. Growing the stack
-// here, while it is shallow, is cheap. If the stack grew in the client library, the runtime would have
-// to copy many frames, and it would do so twice. The stack of a request that waits has not grown yet,
-// because thousands of requests may wait.
+// growStack makes the stack of a new goroutine large enough for a client library. Growing the stack here,
+// while it is shallow, is cheap. If the stack grew in the client library, the runtime would have to copy many
+// frames, and it would do so twice. While a request waits, its stack stays small, because thousands of
+// requests may wait.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -148,22 +149,22 @@ func growStack(i int) byte {
 	return frame[i]
 }
 
-// A Pass is a request that a [Gate] has let through.
+// A Pass is the permission of a [Gate] to send a request.
 type Pass struct {
 	gate    *Gate
 	request Request
 	sent    time.Time
 }
 
-// Renewed returns a Pass that counts n renewed leases instead of the number in [Request.Renewals]. Use it if
-// some renewals of the request conflicted: they will be repeated, and must not count twice.
+// Renewed returns a Pass that counts n renewed leases instead of [Request.Renewals]. Use it if some renewals
+// of the request conflicted: they will be sent again, and must not count twice.
 func (p Pass) Renewed(n int) Pass {
 	p.request.Renewals = n
 	return p
 }
 
-// Leave tells the Gate that the request has ended. The parameter answered says whether the server has answered
-// it, with a result or with an error. Leave of the zero Pass does nothing.
+// Leave tells the Gate that the request has ended. The parameter answered says whether the server has
+// answered the request, with a result or with an error. Leave does nothing for the zero Pass.
 func (p Pass) Leave(answered bool) {
 	if p.gate == nil {
 		return
@@ -177,7 +178,7 @@ func (p Pass) Leave(answered bool) {
 	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
 }
 
-// abandon says that the request was not sent after all.
+// abandon tells the Gate that the request was not sent after all.
 func (p Pass) abandon() {
 	if p.gate == nil {
 		return
@@ -188,7 +189,7 @@ func (p Pass) abandon() {
 	p.gate.flow.pass(time.Now())
 }
 
-// fallBehind adds n to the number of batchers that are behind.
+// fallBehind adds n to the number of Batchers whose waiting renewals fill a request.
 func (g *Gate) fallBehind(n int) {
 	if g == nil {
 		return
@@ -198,8 +199,8 @@ func (g *Gate) fallBehind(n int) {
 	g.behind += n
 }
 
-// needed returns the time by which a request must be answered: the end of the lease if the store holds it, and
-// otherwise the deadline of ctx, or the current time if ctx has none.
+// needed returns the time by which a request must be answered. If the store holds the named lease, this is
+// the end of the lease. Otherwise it is the deadline of ctx, or the current time if ctx has none.
 func (g *Gate) needed(ctx context.Context, name string) time.Time {
 	if g != nil {
 		g.mu.Lock()
@@ -214,7 +215,6 @@ func (g *Gate) needed(ctx context.Context, name string) time.Time {
 	return time.Now()
 }
 
-// late reports whether a request that is sent now would be answered after its deadline.
 func (g *Gate) late(now, deadline time.Time) bool {
 	if g == nil {
 		return now.After(deadline)
@@ -225,7 +225,7 @@ func (g *Gate) late(now, deadline time.Time) bool {
 }
 
 // Admit returns a [*FullError] if the server can probably not renew one more lease, of the given duration,
-// besides those that the store holds. Call it before a lease is granted, but not before a renewal.
+// besides those that the store holds. Call Admit before a lease is granted, but not before a renewal.
 func (g *Gate) Admit(name string, d time.Duration) error {
 	if g == nil {
 		return nil
@@ -235,9 +235,8 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 	return g.room.admit(time.Now(), name, d)
 }
 
-// Note tells the Gate what the store has written under a name: either a record by which the store holds the
-// lease, or one by which it does not hold the lease any more. If another client has replaced the record, pass
-// the zero Record.
+// Note tells the Gate which record the store has written under a name, so that the Gate knows which leases
+// the store holds. If another client has replaced the record, pass the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
 	if g == nil {
 		return
@@ -247,14 +246,14 @@ func (g *Gate) Note(name string, r lease.Record) {
 	g.room.note(time.Now(), name, r)
 }
 
-// A FullError reports that a lease was not acquired, or a record not read, because the server is busy with the
-// renewals of the leases that the store holds. It wraps [lease.ErrUnsent], because the request was certainly
-// not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the error of the
-// context.
+// A FullError reports that a lease was not acquired, or a record not read, because the server is busy with
+// the renewals of the leases that the store holds. It wraps [lease.ErrUnsent], because the request was
+// certainly not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the
+// error of the context.
 type FullError struct {
-	Asked  float64 // renewals a second of the leases that are held, and of the one that is refused
-	Does   float64 // requests a second that the server did lately, where each renewal counts as one
-	Leases int     // held
+	Asked  float64 // how many renewals a second the held leases need, together with the one that was refused
+	Does   float64 // how many requests a second the server has carried out lately, where each renewal counts as one
+	Leases int     // how many leases the store holds
 	err    error
 }
 
@@ -270,7 +269,6 @@ func (e *FullError) Error() string {
 // Unwrap returns [lease.ErrUnsent] and, if the request waited in vain, the reason for which it was not sent.
 func (e *FullError) Unwrap() []error { return unsent(e.err) }
 
-// An unsentError is the error of any other request that was not sent.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string   { return e.err.Error() }

@@ -8,12 +8,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do calls f as soon as the Gate lets a request through, and returns the error of f. If f was not called, the error
-// is that of [Gate.Enter]. The request is urgent if r.Urgent is set or [IsUrgent] is true of ctx.
+// Do calls f as soon as the Gate lets the request r through, and returns the error of f or, if f was not
+// called, of [Gate.Enter]. The request is urgent if r.Urgent is set or [IsUrgent] returns true for ctx.
 //
-// f must send the request, and must not return while the request is under way. The server has answered if f returns
-// nil or an error with a [lease.Code], such as [lease.ErrConflict] or [lease.ErrCorrupt]. After any other error, for
-// example one that says that the server is overloaded, the Gate sends fewer requests.
+// f must send the request, and must not return before the request has ended. An error with a [lease.Code],
+// such as [lease.ErrConflict], means that the server has answered. After any other error, for example because
+// the server is overloaded, the Gate sends fewer requests.
 func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	if g == nil {
 		return f()
@@ -33,7 +33,7 @@ func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	return err
 }
 
-// isAnswer reports whether err shows that a server has answered. A nil err shows this too.
+// isAnswer reports whether err, which may be nil, shows that the server has answered.
 func isAnswer(err error) bool {
 	if err == nil {
 		return true
@@ -43,12 +43,12 @@ func isAnswer(err error) bool {
 }
 
 // Swap calls f and returns its error. Like the method Swap of a [lease.Store], f must replace a record. The
-// parameter of f says how the Gate must treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless it sends
-// the request through a [Batcher].
+// parameter of f tells the Gate how to treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless f
+// sends the request through a [Batcher].
 //
-// If next is a grant for which there is no room, Swap returns the error of [Gate.Admit], and does not call f. Otherwise
-// the Gate learns from the error of f whether the store holds the lease now: nil means that next was written, and
-// [lease.ErrConflict] that another client may have the lease.
+// If next is a grant for which the server is too busy, Swap returns the error of [Gate.Admit], and does not
+// call f. Otherwise the Gate learns from the error of f whether the store holds the lease now: nil means that
+// next was written, and [lease.ErrConflict] that another client may have the lease.
 func (g *Gate) Swap(name string, old, next lease.Record, f func(Request) error) error {
 	var r Request
 	switch grants := next.Epoch > old.Epoch; {

@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	toleratedBehind = time.Second // a clock that is less behind only makes leases longer by that
+	toleratedBehind = time.Second // a clock that is behind by less only makes leases a little longer
 	warnBehindEvery = time.Minute
-	clockDrift      = 0.001 // as much as the clock of a holder may be wrong
+	clockDrift      = 0.001 // the largest error of the rate of a holder's clock
 )
 
-// A LateClock finds leases that have ended although, by the server's clock, they have not, because that clock
-// was set back. A holder renews its lease before the remaining time of the record is over, and a renewal
-// changes the version. So if this process has seen the same version for longer than the remaining time, the
-// lease has ended. If a renewal comes after all, the next swap of the record fails, because the version is
-// another one.
+// A LateClock finds leases that have ended although the server's clock, which was set back, does not show it.
+// A holder renews its lease before the remaining time of the record is over, and each renewal changes the
+// version. So if this process has seen the same version for longer than the remaining time, the lease has
+// ended. If a renewal comes after all, the next Swap fails, because the renewal has changed the version.
 type LateClock struct {
 	Server string       // the product, for the log
-	Logger *slog.Logger // gets a warning, at most once a minute; nil means slog.Default() at that time
-	Most   int          // how many names are remembered
+	Logger *slog.Logger // gets a warning at most once a minute; nil means slog.Default() at the time of the warning
+	Most   int          // the largest number of names to remember
 
 	mu     sync.Mutex
 	seen   map[string]seenRecord // records that are newer than the clock, by name
 	warned time.Time
 }
 
-// A seenRecord has the local time at which a version of a record was first seen.
+// A seenRecord says when, on the local clock, a version of a record was first seen.
 type seenRecord struct {
 	version string
 	at      time.Time

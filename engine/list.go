@@ -7,10 +7,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List returns a sequence for the method List of a [lease.Lister] or a [Backend], with the given prefix. It
-// calls the function list, which must read the leases, for example page by page, and yield each of them. If one
-// lease cannot be read, list yields it with the error. If list cannot read the rest, it returns an error, which
-// is yielded last. When yield returns false, list must return, and its result is ignored.
+// List makes the sequence that the method List of a [lease.Lister] or a [Backend] returns for the given
+// prefix. The function list must read the leases, for example page by page, and yield each of them. If one
+// lease cannot be read, list yields it with the error. If list cannot read the rest, it returns an error,
+// which is yielded last. When yield returns false, list must return, and its result is ignored.
 //
 // If [lease.CheckName] rejects the prefix, or if ctx is done, only the error is yielded, and list is not
 // called. If ctx is done at the end, its error is yielded last, because the list may then be incomplete.

@@ -7,14 +7,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// DefaultMemory is the default of the option Names of stores that have a [Memory]. It is above the number of
-// leases that a process is likely to hold, because renewing a lease that is not in the Memory takes a second
-// request.
+// DefaultMemory is the default of the option Names of stores that have a [Memory]. It exceeds the number of
+// leases that a process is likely to hold, because renewing a lease that is not in the Memory takes two
+// requests.
 const DefaultMemory = 1 << 20
 
-// A Memory contains, for each lease that is Leased, the last record that a store has committed, up to a
-// maximum number of names. Such a record may be out of date, so the server must check every write that was
-// computed from it. A Memory is safe for concurrent use by several goroutines.
+// A Memory stores the last record that was written for each lease that a store holds, up to a maximum number
+// of names. Such a record may be out of date, so the server must check every write that was computed from it.
+// A Memory is safe for concurrent use.
 type Memory struct {
 	most int
 
@@ -32,9 +32,9 @@ func (m *Memory) Len() int {
 	return len(m.byName)
 }
 
-// Note tells m the result of a swap. It stores snap under name, unless the swap failed or the record is not
-// Leased: then it deletes the record of the name. If err wraps [lease.ErrUnsent], Note changes nothing. If m is
-// full, the record of another name, chosen at random, is deleted.
+// Note tells m the result of a Swap. If the Swap has succeeded and the record is Leased, Note stores snap
+// under name, and otherwise deletes the record of the name. If err wraps [lease.ErrUnsent], Note changes
+// nothing. If m is full, Note deletes the record of another name, chosen at random.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if errors.Is(err, lease.ErrUnsent) {
 		return
@@ -54,9 +54,9 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	m.byName[name] = snap
 }
 
-// noteRenewal is like Note, but it keeps the record of a renewal that failed. A renewal changes only the end of
-// the lease, so the record still tells what the next renewal must write. If the record were dropped, two
-// requests would follow each renewal that times out at a slow server, and would keep the server slow.
+// noteRenewal is like Note, but it does not delete the record after a renewal that failed. A renewal changes
+// only the end of the lease, so the next renewal can still use the record. Otherwise each renewal that times
+// out at a slow server would cause two requests, and keep the server slow.
 func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
 	if err == nil || errors.Is(err, lease.ErrConflict) {
 		m.Note(name, snap, err)

@@ -8,22 +8,21 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation contains the newest entry that the Backend has returned to the Store for a name, and the
-// earliest and the latest time at which the lease state in it can end. All times are elapsed times of the
-// Store's clock.
+// An observation is what a Store knows about a name: the newest entry that the Backend has returned, and when
+// its state can end at the earliest and latest. All times are elapsed times of the Store's clock.
 type observation struct {
 	Entry
 	nextAfter time.Duration // no later entry was committed before this time
 	at        time.Duration // when this entry was recorded; a request that is sent later returns no older entry
 	high      time.Duration // the state ends at this time at the latest
-	own       bool          // this Store has written the entry, and the lease was Leased then
+	own       bool          // whether this Store has written the entry, in the state Leased
 
-	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. For clocks that drift,
+	// If no clock drifts, the state of the lease ends at lowStart+lowLeft or later. If clocks may drift,
 	// leftAtLeast computes an earlier time. If lowLeft is 0, there is no lower bound.
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of an entry whose commit time is unknown. It has no lower bound.
+// newUnaged returns an observation of an entry whose commit time is unknown, so that it has no lower bound.
 func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
@@ -33,9 +32,9 @@ func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// mergedWith returns the observation to keep after a newer entry, whose observation is next. If both
-// entries are breaks with the same ID and Epoch, it has the earlier of the two upper bounds and the earlier
-// of the two lower bounds. Otherwise it is next.
+// mergedWith returns the observation that replaces old when a newer entry has been read, whose own
+// observation is next. If both entries are breaks with the same ID and Epoch, the result has the earlier of
+// their upper bounds and the earlier of their lower bounds. Otherwise it is next.
 func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -47,14 +46,13 @@ func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	return next
 }
 
-// leftAtLeast returns a lower bound on the time for which the state of the lease lasts, counted from the
-// given time. It is correct even if another clock runs faster than c, provided that both stay within
-// [Options.MaxClockDrift]. If the observation has no lower bound, it is zero or negative.
+// leftAtLeast returns for how long, from the given time, the state of the lease certainly lasts. The result
+// holds even if another clock runs faster than c, provided that both stay within [Options.MaxClockDrift]. If
+// the observation has no lower bound, the result is zero or negative.
 func (o *observation) leftAtLeast(c *stopwatch, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
 
-// snapshot converts the observation to a [lease.Snapshot] with the given Now.
 func (o *observation) snapshot(c *stopwatch, now time.Duration) lease.Snapshot {
 	snap := lease.Snapshot{Record: o.Record, Version: o.Version, Now: c.PointAt(now)}
 	if o.ends() {
@@ -92,11 +90,11 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether the number of names has reached its limit, so that a new name displaces another.
+// isFull reports whether another name that is not pinned would displace one.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil if it has none. If touch is true, the name becomes the most
-// recently used one.
+// get returns the observation of a name, or nil. If touch is true, the name becomes the most recently used
+// one.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {
@@ -108,7 +106,7 @@ func (s *observations) get(name string, touch bool) *observation {
 	return &n.observation
 }
 
-// put adds the observation of a new name. If there are too many, it forgets the least recently used name.
+// put adds the observation of a new name. If there are too many, put drops the least recently used name.
 func (s *observations) put(name string, o observation) *observation {
 	n := &named{name: name, observation: o}
 	s.byName[name] = n
@@ -118,8 +116,8 @@ func (s *observations) put(name string, o observation) *observation {
 	return &n.observation
 }
 
-// markUsed makes a name, which must not be pinned, the most recently used one. If there are too many, it
-// forgets the least recently used name.
+// markUsed makes a name, which must not be pinned, the most recently used one. If there are too many,
+// markUsed drops the least recently used name.
 func (s *observations) markUsed(n *named) {
 	if s.isFull() {
 		oldest := s.recent.Back()
@@ -128,7 +126,7 @@ func (s *observations) markUsed(n *named) {
 	n.place = s.recent.PushFront(n)
 }
 
-// pin pins a name, so that it is not forgotten. Each call of pin needs one call of unpin.
+// pin prevents the removal of a name. Each call of pin needs one call of unpin.
 func (s *observations) pin(name string) {
 	s.pins[name]++
 	if n := s.byName[name]; n != nil && n.place != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// HighestFloor is the highest epoch that a Floor can have. A store with a higher floor could grant no token, because
-// there is none that is newer.
+// HighestFloor is the highest epoch that a Floor can have. With a higher Floor, a store could grant no token,
+// because no newer token exists.
 const HighestFloor = math.MaxInt64 - 1
 
 // CheckOptions checks the options that most stores have, and returns the epoch of floor, or 0 if floor is
-// empty. The parameter most is the highest epoch that floor may have, for most stores [HighestFloor].
+// empty. The parameter most is the highest epoch that floor may have. Most stores pass [HighestFloor].
 //
 // If limits are out of range, names is negative, or floor is malformed or too high, CheckOptions returns a
 // [*lease.FieldError] that names the field, such as Options.Names.
@@ -45,8 +45,8 @@ func OptionError(field, value, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 }
 
-// CheckSwap checks the arguments of the method Swap of a [lease.Store] with [lease.CheckName] and
-// [lease.Record.ValidateAfter], and returns their error.
+// CheckSwap checks the arguments of the method Swap of a [lease.Store]. It returns the error of
+// [lease.CheckName] or [lease.Record.ValidateAfter].
 func CheckSwap(name string, old lease.Snapshot, next lease.Record) error {
 	if err := lease.CheckName(name); err != nil {
 		return err

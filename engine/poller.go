@@ -12,44 +12,43 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Poller makes watches for a store whose server cannot notify its clients. It reads the versions of the
-// watched leases at an interval, and signals the leases whose version has changed. One goroutine polls for all
-// watches; it runs only while there are any.
+// A Poller implements watches for a store whose server cannot notify its clients. At a fixed interval, the
+// Poller reads the versions of all watched leases, and signals the leases whose version has changed. One
+// goroutine polls for all watches, and runs only while there are any.
 //
-// A change is signalled within Every and the time that Read takes, even if the process that made the change has
-// crashed. While Read fails, signals are late, but none is lost, because the next Read that succeeds shows what
-// has changed.
+// A change is signalled within Every and the time that Read takes, even if the process that made the change
+// has crashed. While Read fails, signals are late, but none is lost, because the next successful Read shows
+// what has changed.
 //
-// The exported fields must be set before the first call. A Poller is safe for use by several goroutines at
-// once.
+// The exported fields must be set before the first call. A Poller is safe for concurrent use.
 type Poller struct {
 	// Every is the time between two polls. Default: 1 s.
 	Every time.Duration
 
 	// Read reads the versions of the given names, and passes each to seen. A version is any text that differs
-	// after each change that must be signalled: see [NeedsSignal]. For a name without a record, it is a text
-	// that no record has, such as "". For a record that cannot be read, it is the text of the error. A name
-	// that Read does not pass to seen counts as unchanged.
+	// after each change for which [NeedsSignal] returns true. For a name without a record, pass a text that
+	// no record has as its version, such as "". For a record that cannot be read, pass the text of the error.
+	// A name that Read does not pass to seen counts as unchanged.
 	//
-	// Read should need one request, or one for many names. Its context ends after 10 s, or when the Poller is
-	// closed. After an error, the Poller tries again, unless the error is a [lease.PermanentError]: then it
-	// closes the channels of all watches, so that those who watch again get the error.
+	// Read should need only one request, even for many names. Its context ends after 10 s, or when the Poller
+	// is closed. After an error, the Poller tries again. After a [lease.PermanentError], it instead closes
+	// the channels of all watches, so that their readers watch again, and get the error.
 	Read func(ctx context.Context, names []string, seen func(name, version string)) error
 
 	mu      sync.Mutex
 	watches *Watches[string]
 	poke    chan struct{}
-	stop    context.CancelFunc             // ends the goroutine; nil: there is none
-	reads   map[*string]context.CancelFunc // by their results: the Reads of new watches that are under way
-	running sync.WaitGroup                 // the goroutine and these Reads
+	stop    context.CancelFunc             // ends the polling goroutine; nil: there is none
+	reads   map[*string]context.CancelFunc // cancels the Reads of new watches; the key is the address of the result
+	running sync.WaitGroup                 // the polling goroutine and the Reads of new watches
 	closed  bool
 }
 
-// pollTimeout is how long one Read may take.
 const pollTimeout = 10 * time.Second
 
 // Watch implements [lease.Watcher]. It reads the version of the lease before it returns, so that every later
-// change is signalled. If Read fails, Watch returns its error. After Close, Watch returns [lease.ErrClosed].
+// change is signalled. If Read fails, Watch returns the error of Read. After Close, Watch returns
+// [lease.ErrClosed].
 func (p *Poller) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -106,8 +105,9 @@ func (p *Poller) Add(ctx context.Context, name, version string) (<-chan struct{}
 	return c, err
 }
 
-// Changed signals the watches of a name at once, unless they have already been signalled for the given version. A store
-// calls Changed after its own writes, so that watches in the same process need not wait for the next poll.
+// Changed signals the watches of a name at once, unless they have already been signalled for the given
+// version. A store calls Changed after its own writes, so that watches in the same process need not wait for
+// the next poll.
 func (p *Poller) Changed(name, version string) {
 	if w := p.current(); w != nil {
 		w.Update(name, func(last *string) bool {
@@ -118,8 +118,8 @@ func (p *Poller) Changed(name, version string) {
 	}
 }
 
-// Names returns the names that are watched now. If your function Read waits for something, such as a lock, it should
-// call Names after the wait, because a watch can have begun meanwhile whose name was not passed to Read.
+// Names returns the names that are watched now. If your function Read has to wait, for example for a lock, it
+// should call Names after that, to include the names of watches that have begun in the meantime.
 func (p *Poller) Names() []string {
 	if w := p.current(); w != nil {
 		return slices.Collect(maps.Keys(w.All()))
@@ -137,7 +137,6 @@ func (p *Poller) Poke() {
 	}
 }
 
-// Close closes the channels of all watches, and waits until no Read is running.
 func (p *Poller) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -161,7 +160,7 @@ func (p *Poller) current() *Watches[string] {
 	return p.watches
 }
 
-// poll polls until no watch is left, Read fails for good, or ctx ends.
+// poll polls until no watch is left, Read returns a permanent error, or ctx ends.
 func (p *Poller) poll(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(p.Every, time.Second))
 	defer tick.Stop()
@@ -186,8 +185,8 @@ func (p *Poller) poll(ctx context.Context) {
 	}
 }
 
-// watchedNames returns the names to read. If there are no names, the polling goroutine ends, and the next watch starts
-// another.
+// watchedNames returns the names to read. If no name is watched, the polling goroutine ends, and the next
+// watch starts a new one.
 func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +202,7 @@ func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
 func (p *Poller) lose(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() == nil { // else Close was called
+	if ctx.Err() == nil { // otherwise Close was called
 		p.stop()
 		p.stop = nil
 		p.watches.Close(err)

@@ -11,35 +11,35 @@ import (
 )
 
 // A RevisionReader is a [Backend] whose Revisions order the entries of all names, and not only those of one
-// name. It makes the grace of a break longer for the holder.
+// name. With such a Backend, a holder whose lease is broken can use more of the grace.
 //
-// The grace begins with the commit of the break. The Store of the holder only knows that the break was
-// committed after the last time at which it knew the record to be unchanged, and counts the grace from that
-// time. Without a RevisionReader, that is the last renewal, or the last poll that called [Store.Observe]. With
-// one, the Store also reads the Revision if it has written nothing for a fifteenth of the duration of a lease
-// that it holds and watches, at most 4 s. One request serves all leases of the Store.
+// The grace begins when the break is committed. The holder's Store only knows that this happened after the
+// Store last knew the record to be unchanged, and counts the grace from that time. Without a RevisionReader,
+// that time is the last renewal, or the last poll that called [Store.Observe]. With a RevisionReader, the
+// Store also reads the Revision if it has written nothing for a while: a fifteenth of the duration of a lease
+// that it holds and watches, but at most 4 s. One such request serves all leases of the Store.
 type RevisionReader interface {
-	// Revision returns a number that is lower than the Revision of every entry, under any name, that is
-	// committed after the call of Revision began.
+	// Revision returns a number that is lower than the Revision of every entry that is committed, under any
+	// name, after the call of Revision began.
 	Revision(ctx context.Context) (int64, error)
 }
 
 const (
 	readsPerDuration = 15
-	longestDuration  = time.Minute            // a longer duration counts as this one
+	longestDuration  = time.Minute            // a lease with a longer duration counts as one with this duration
 	readsApart       = 100 * time.Millisecond // the shortest time between two reads
 	mostRevisions    = 8
 	revisionTimeout  = 5 * time.Second
 )
 
-// A knownRevision says that every entry with a higher Revision was committed after a time.
+// A knownRevision says that every entry with a higher Revision was committed after a certain time.
 type knownRevision struct {
 	revision int64
 	after    time.Duration
 }
 
-// The revisions are the last few that the Store has read or written, oldest first. More than one is kept, because
-// an entry can reach the Store after it has read a higher Revision.
+// The revisions are the last few that the Store has read or written, oldest first. One would not be enough,
+// because an entry can reach the Store after the Store has read a higher Revision.
 type revisions []knownRevision
 
 // add adds a revision, unless the last one is almost as new.
@@ -57,8 +57,8 @@ func (r *revisions) add(revision int64, after time.Duration) {
 	*r = append(*r, knownRevision{revision, after})
 }
 
-// earliest returns a time after which an entry with the given Revision was committed. The parameter
-// known is such a time already, and earliest returns the latest that it finds.
+// earliest returns a time after which an entry with the given Revision was certainly committed: the latest
+// that the revisions prove, or the parameter known if that is later.
 func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	for _, one := range r {
 		if one.revision < revision {
@@ -68,8 +68,8 @@ func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	return known
 }
 
-// startReading starts the goroutine that reads the Revision of the Backend, until the last watch has ended.
-// The caller holds s.mu.
+// startReading starts a goroutine that reads the Revision of the Backend until the last watch has ended. The
+// caller holds s.mu.
 func (s *Store) startReading() {
 	r, ok := s.backend.(RevisionReader)
 	if !ok || s.stopReading != nil {
@@ -97,8 +97,8 @@ func (s *Store) startReading() {
 	}()
 }
 
-// readRevision returns the Revision of the Backend, and the elapsed time after which it was asked for. The request is
-// urgent, because it serves all leases that are held.
+// readRevision returns the Revision of the Backend, and the elapsed time at which it was requested. The
+// request is urgent, because it serves all held leases.
 func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision int64, sentAt time.Duration, err error) {
 	err = s.gate.Do(ctx, Request{Urgent: true}, func() (err error) {
 		sentAt = s.clock.Elapsed()
@@ -108,7 +108,8 @@ func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision in
 	return revision, sentAt, err
 }
 
-// untilRead returns the time until the next read of the Revision is due, or a second if the Store holds no watched lease.
+// untilRead returns when to read the Revision next, which is after a second if the Store holds no watched
+// lease.
 func (s *Store) untilRead() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

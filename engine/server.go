@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Server decides when a client should leave the server to which its connection leads. A server that was cut
-// off, is silent or has been demoted can keep its connections open, while a new connection would reach a better
-// server. The zero value is ready to use. The methods may be called by several goroutines at once.
+// A Server decides when a client should close its connections and connect again, because the new connections
+// may reach a better server. A server that was cut off from the others, is silent or has been demoted can
+// keep its connections open. The zero value is ready to use. It is safe for concurrent use.
 type Server struct {
 	mu       sync.Mutex
-	events   uint64 // counts the answers, and the times that the client connected again
-	answered bool   // since it connected again
+	events   uint64 // how many answers have arrived, and how often the client has left a server
+	answered bool   // whether an answer has arrived since the client last left a server
 	left     time.Time
 	number   int
 	watches  context.Context
@@ -33,22 +33,22 @@ func (s *Server) Sending() Sent {
 	return Sent{time.Now(), s.events}
 }
 
-// leastWait is the shortest wait without an answer after which a client leaves its server. A request
-// with a shorter deadline may have ended before the server could answer.
+// leastWait is how long a client must have waited in vain before it leaves its server. A request with a
+// shorter deadline may have ended before the server could answer.
 const leastWait = 250 * time.Millisecond
 
-// connectPatience is how long a connection has for its first answer. Where everything is slow, a client that
-// connects again after each request would never get an answer.
+// connectPatience is how long a new connection may take to its first answer. If everything is slow, a client
+// that connects again after each request would never get an answer.
 const connectPatience = 3 * time.Second
 
-// Ended records the result of a request, and decides whether to leave the server. The parameter wrong means
-// that the server has answered that it cannot serve. Ended calls leave, which must close the connections and
-// must not call the Server, if wrong is true or if the request got no answer in time. It does not call leave if
-// the server has answered a later request, because then it is only slow, or if another request has already left
-// this connection.
+// Ended records the result of a request, and decides whether the client leaves the server. The parameter
+// wrong means that the server has answered that it cannot serve. If wrong is true, or if the request got no
+// answer in time, Ended calls leave, which must close the connections and must not call the Server. There are
+// two exceptions: the server has answered a later request, so that it is only slow, or another request has
+// already closed this connection.
 //
-// If leave returns true, the contexts of all watches end, so that they begin again at the next server. They do
-// not end a second time until a server has answered a request.
+// If leave returns true, the contexts of all watches end, so that the watches begin again at the next server.
+// They do not end a second time until a server has answered a request.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()
@@ -71,8 +71,8 @@ func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	}
 }
 
-// Watch returns a context for a watch, which ends when the client leaves the server. The number says how often
-// the client has left a server.
+// Watch returns a context for a watch, which ends when the client leaves the server. The result number is how
+// often the client has left a server.
 func (s *Server) Watch(ctx context.Context) (watching context.Context, cancel context.CancelFunc, number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// NeedsSignal reports whether a store must signal the watches of a lease after a change of its record from old
-// to next. A signal is needed if a waiting process or the holder can act on the change: the lease is no longer
-// locked, a break has begun, the lease ends earlier, or it has another holder. A renewal needs no signal. See
-// SPEC S7.
+// NeedsSignal reports whether a store must signal the watches of a lease after its record has changed from
+// old to next. A signal is needed if the holder or a waiting process can act on the change: the lease is no
+// longer locked, a break has begun, the lease ends earlier, or it has another holder. A renewal needs no
+// signal. See SPEC S7.
 func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
@@ -22,7 +22,7 @@ func NeedsSignal(old, next lease.Record) bool {
 	return endsEarlier(next.Until, old.Until)
 }
 
-// endsEarlier reports whether the end a of a lease is before b. The zero time stands for no end.
+// endsEarlier reports whether a is before b. The zero time means that a lease does not end by itself.
 func endsEarlier(a, b time.Time) bool {
 	return !a.IsZero() && (b.IsZero() || a.Before(b))
 }

@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// soonest is a queue of values that wait, which knows which of them is needed first.
+// soonest is a queue of waiting values, ordered by the time at which each is needed.
 type soonest[W placed] struct {
 	heap     order[W]
 	arrivals uint64
 }
 
-// A placed value can wait in a soonest.
+// A placed value can wait in a queue of type soonest.
 type placed interface{ at() *place }
 
-// A place is part of everything that waits in a soonest.
+// A place is the part of a placed value that the queue uses.
 type place struct {
 	needed  time.Time
-	arrival uint64 // of two that are needed at the same time, the one that came first goes first
-	index   int    // in the heap, from 1; 0: it does not wait
+	arrival uint64 // decides between values that are needed at the same time: the lower one goes first
+	index   int    // the index in the heap, from 1; 0: the value is not in the queue
 }
 
 func (p *place) at() *place { return p }
 
 func (s *soonest[W]) len() int { return len(s.heap) }
 
-// add adds w, whose field needed is set.
+// add adds w to the queue. Its field needed must be set.
 func (s *soonest[W]) add(w W) {
 	s.arrivals++
 	w.at().arrival = s.arrivals
 	heap.Push(&s.heap, w)
 }
 
-// first returns the one that is needed first. There must be one.
+// first returns the value that is needed first. The queue must not be empty.
 func (s *soonest[W]) first() W { return s.heap[0] }
 
-// next removes the one that is needed first. There must be one.
+// next removes the value that is needed first, and returns it. The queue must not be empty.
 func (s *soonest[W]) next() W { return heap.Pop(&s.heap).(W) }
 
-// remove removes w, and reports whether it was there.
+// remove removes w from the queue, and reports whether w was there.
 func (s *soonest[W]) remove(w W) bool {
 	i := w.at().index
 	if i > 0 {

@@ -14,23 +14,22 @@ import (
 )
 
 // A Backend reads and writes the entries of leases at a server whose clock cannot be read. It must follow the
-// rules of a [lease.Store], except those about time. Its methods must be safe for concurrent use by several
-// goroutines.
+// rules of a [lease.Store], except those about time. Its methods must be safe for concurrent use.
 type Backend interface {
 	lease.Watcher
 
 	// Load returns the current entry of the name. If the server has none, Load returns an entry in the state
 	// Available whose Epoch is at least as high as every Epoch that was granted under this name before. Load
-	// may store that entry.
+	// may write that entry to the server.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is like Load, but it is called before an acquire. So it may already write something if the acquire
-	// then needs fewer requests.
+	// Open is like Load, but is called before an acquire. Open may write an entry if the acquire then needs
+	// fewer requests.
 	Open(ctx context.Context, name string) (Entry, error)
 
 	// Swap replaces the entry of the given name with next if its version is old, and returns the committed
 	// entry. For the errors, see [lease.Store]. After a conflict, Swap returns the current entry, or an entry
-	// without a Version if it does not know the current one.
+	// without a Version if the Backend does not know the current one.
 	Swap(ctx context.Context, name, old string, next Retained) (Entry, error)
 
 	// List returns the entries whose names begin with prefix, by the rules of [lease.Lister].
@@ -40,46 +39,45 @@ type Backend interface {
 // Options are the settings of a [Store]. A field that is zero selects the default of that field.
 type Options struct {
 	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry has
-	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from
-	// its first reading of the entry. The allowed time is MaxDuration for a finite lease, even while it is
-	// breaking, and MaxPeriod for the break of an infinite one. All Stores at one server should have the
-	// same Limits. Default: no limits.
+	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from its
+	// first reading of the entry. The allowed time is MaxDuration for a finite lease, even while it is
+	// breaking, and MaxPeriod for the break of an infinite one. All Stores at one server should have the same
+	// Limits. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the largest number of lease names that the Store remembers, not counting watched names. If there
-	// are more, the Store forgets the name that was used least recently. A name that the Store has only seen in
-	// [Store.List] does not displace another one: if the Store already remembers Names names, it starts no
-	// countdown for that name. Default: [DefaultNames].
+	// Names is the largest number of lease names that the Store remembers, not counting watched names. If
+	// there are more, the Store drops the name that was used least recently. A name that the Store has only
+	// seen in [Store.List] displaces no other name, and so may not be remembered. Default: [DefaultNames].
 	Names int
 
-	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run: with
-	// 0.001, the clocks of all processes must run at rates from 0.999 to 1.001. The Store allows for it in
-	// its lower bounds. It must be at least 0 and below 1. Default: [DefaultMaxClockDrift].
+	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run. With
+	// 0.001, the clocks of all processes must run at rates from 0.999 to 1.001. MaxClockDrift must be at
+	// least 0 and below 1. Default: [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
-	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
-	// record already. Set it when leases move here from another store, to the newest token that any
-	// resource has seen. All Stores at one server must have the same Floor, and later Stores none that is
-	// older. Default: the empty token, which is older than all other tokens.
+	// Floor is older than every token that this Store grants from now on, even for a name that already has a
+	// record. When leases move here from another store, set Floor to the newest token that any resource has
+	// seen. All Stores at one server must have the same Floor, and later Stores must not have an older one.
+	// Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
 	// Gate decides when each call of the Backend may begin, except Watch and List. A Backend whose Watch or
-	// List should wait as well enters the Gate itself, once for each request. Default: every call begins at
-	// once.
+	// List should wait as well calls [Gate.Enter] itself, once for each request. Default: every call begins
+	// at once.
 	Gate *Gate
 
 	// Clock is the clock of the Store. Default: the clock of package time.
 	Clock lease.Clock
 }
 
-// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and of the option of the same name
-// of a session.Session.
+// DefaultMaxClockDrift is the default of [Options.MaxClockDrift], and of the option of the same name of a
+// session.Session.
 const DefaultMaxClockDrift = 0.001
 
 // DefaultNames is the default of [Options.Names]. A name needs about 500 bytes of memory.
 const DefaultNames = 1 << 16
 
-// A Store is a [lease.Store] that uses a [Backend]. It is safe for use by several goroutines at once.
+// A Store is a [lease.Store] that uses a [Backend]. It is safe for concurrent use.
 type Store struct {
 	backend Backend
 	limits  lease.Limits
@@ -107,7 +105,7 @@ func NewStore(b Backend, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // refuses a NaN too
+	if !(o.MaxClockDrift >= 0 && o.MaxClockDrift < 1) { // written so that NaN is refused
 		return nil, OptionError("MaxClockDrift", fmt.Sprint(o.MaxClockDrift), "must be from 0 to below 1")
 	}
 	if o.MaxClockDrift == 0 {
@@ -124,8 +122,8 @@ func NewStore(b Backend, opts *Options) (*Store, error) {
 // Limits returns the limits that were passed to [NewStore].
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name. Its Until is the end that this Store has computed: see the
-// documentation of the package.
+// Load returns the record with the given name. The Until of the record is the end that this Store has
+// computed, as the package documentation describes.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.load(ctx, name, s.backend.Load)
 }
@@ -138,8 +136,8 @@ func (s *Store) load(ctx context.Context, name string, load reading) (lease.Snap
 	return s.see(name, e, sentAt, false), nil
 }
 
-// Observe calls read, which reads the current entry of the name, and records what it returns, as Load does. The engine
-// calls it for each poll of a watch, so that the grace of a break counts from the last poll, and not from the last
+// Observe records the entry that the function read returns, as Load does. A Backend that polls calls Observe
+// for each poll of a watch, so that the grace of a break counts from the last poll, and not from the last
 // renewal. Observe returns the error of read, and records nothing if the entry has no Version.
 func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.Context, name string) (Entry, error)) error {
 	e, sentAt, err := s.read(ctx, name, read)
@@ -151,7 +149,7 @@ func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.
 
 type reading = func(ctx context.Context, name string) (Entry, error)
 
-// read returns the entry that f reads, and the elapsed time after which f was called.
+// read returns the entry that f reads, and the elapsed time at which f was called.
 func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sentAt time.Duration, err error) {
 	if err := lease.CheckName(name); err != nil {
 		return e, 0, err
@@ -165,12 +163,12 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 }
 
 // Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
-// record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the current entry if
-// the Backend has returned that. If next is a grant, Swap raises its Epoch above [Options.Floor].
+// record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the current entry
+// if the Backend has returned that entry. If next is a grant, Swap raises its Epoch above [Options.Floor].
 //
-// Instead of the time next.Until, Swap writes how much time is left until then, rounded up to a multiple of 1
-// ms, and at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record,
-// Swap returns the error and sends no request.
+// Swap does not write next.Until, but how much time is left until then, rounded up to a multiple of 1 ms, and
+// at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record, Swap
+// returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -196,10 +194,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.recordSwap(name, e, sentAt), nil
 }
 
-// Watch calls the Watch of the Backend. While the Store holds a watched lease, it also reads the Revision of a
-// Backend that is a [RevisionReader], so that a break leaves the holder most of its grace. The Store does not
-// forget a watched name until ctx ends. Otherwise the countdown of the lease would start again, and a process
-// that waits for the lease would wait longer.
+// Watch calls the Watch of the Backend. Until ctx ends, the Store remembers the name, because otherwise the
+// countdown of the lease could start again, and a waiting process would wait longer. If the Backend is a
+// [RevisionReader], the Store also reads the Revision while it holds a watched lease, so that a break leaves
+// the holder most of its grace.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -226,11 +224,11 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // List returns the leases that the Backend lists. The Until of each record is the end that this Store has
 // computed.
 //
-// For each listed lease that it does not remember, the Store starts a countdown, so that a later list can
-// report the lease as expired. If the Store already remembers [Options.Names] names, it starts no
-// countdown for other names, because a list must not make the Store forget a name. Without a countdown,
-// every list reports the same remaining time for the lease, even if the lease has ended. To find out which
-// leases are still renewed, list twice, and wait in between for as long as the longest lease lasts.
+// The Store starts a countdown for each listed lease that it does not remember, so that a later List can
+// report the lease as expired. But if the Store already remembers [Options.Names] names, it starts no such
+// countdown, because List must not displace other names. Without a countdown, every List reports the same
+// remaining time for the lease, even if the lease has ended. To find out which leases are still renewed, call
+// List twice, and wait in between for as long as the longest lease lasts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later
@@ -250,9 +248,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	})
 }
 
-// Note tells the Store that e is the newest entry of the name. A Backend calls it with the entries that its
-// watch receives. If e is a renewal, the countdown of the lease then starts at once, even if no process reads
-// the record. Note does nothing if the Store does not remember the name, or already knows e or a newer entry.
+// Note tells the Store that e is the newest entry of the name. A Backend calls Note with the entries that its
+// watch receives, so that the countdown of a renewed lease starts at once, even if no process reads the
+// record. Note does nothing if the Store does not remember the name, or already knows e or a newer entry.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -264,11 +262,11 @@ func (s *Store) Note(name string, e Entry) {
 	}
 }
 
-// see stores the entry e that a request of the Store has returned, and returns the Snapshot of the newest
+// see records the entry e that a request of the Store has returned, and returns the Snapshot of the newest
 // known entry, which can be newer than e. The request was sent at the elapsed time sentAt or later. If the
-// Store already knew a newer entry at that time, the server has lost it, for example because it was
-// restored from a backup. The Store then forgets the newer entry and stores e. If fromList is true, e comes
-// from a list, and the Store does not forget another name to make room for e.
+// Store already knew a newer entry at that time, the server has lost that entry, for example because the
+// server was restored from a backup. The Store then replaces the newer entry with e. If fromList is true, e
+// comes from a list, and must not displace the entry of another name.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -291,8 +289,7 @@ func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) l
 	return last.snapshot(&s.clock, now)
 }
 
-// recordSwap records the entry e, which a [Store.Swap] that sent its request at the elapsed time sentAt has
-// written.
+// recordSwap records the entry e, which a [Store.Swap] has written with a request sent at the time sentAt.
 func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -313,8 +310,7 @@ func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Sna
 	return last.snapshot(&s.clock, now)
 }
 
-// remembered returns a Snapshot of the entry that was last recorded for the name, or the zero Snapshot if
-// the Store does not remember the name.
+// remembered returns a Snapshot of the entry that the Store remembers for the name, or the zero Snapshot.
 func (s *Store) remembered(name string) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,9 +321,9 @@ func (s *Store) remembered(name string) lease.Snapshot {
 	return last.snapshot(&s.clock, s.clock.Elapsed())
 }
 
-// limited returns a copy of e, with its duration and remaining time shortened to the limits of the Store,
-// which do not apply to a foreign entry. The Epoch of an Unwritten entry is added to the Floor. Otherwise a
-// name that is deleted could get the tokens above the Floor a second time.
+// limited returns a copy of e whose duration and remaining time do not exceed the limits of the Store, unless
+// the entry is foreign. It adds the Floor to the Epoch of an Unwritten entry, because otherwise a name that
+// is deleted could get the tokens above the Floor a second time.
 func (s *Store) limited(e Entry) Entry {
 	if e.Unwritten {
 		e.Record.Epoch = min(e.Record.Epoch+s.floor, math.MaxInt64)

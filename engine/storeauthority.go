@@ -8,11 +8,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A StoreAuthority is an authority over a [Store] that sends fewer requests than the one of
-// [lease.NewAuthority]. If a request changes the record of a lease, it first tries a Swap without a Load, based
-// on the entry that the Store remembers. So a renewal needs one request to the server, and an acquire without
-// contention at most two. If a request changes no record, for example because it is refused, Do reads the entry
-// from the server before it answers. A StoreAuthority is safe for concurrent use by several goroutines.
+// A StoreAuthority is an authority over a [Store] that sends fewer requests than the authority of
+// [lease.NewAuthority]. To change the record of a lease, it first tries a Swap without a Load, based on the
+// entry that the Store remembers. So a renewal needs one request to the server, and an acquire without
+// contention at most two. If no record has to change, for example because the request is refused, Do reads
+// the entry from the server before it answers. A StoreAuthority is safe for concurrent use.
 type StoreAuthority struct{ store *Store }
 
 // Authority returns a StoreAuthority over s.
@@ -42,8 +42,8 @@ func (a *StoreAuthority) List(ctx context.Context, prefix string) iter.Seq2[leas
 	return a.store.List(ctx, prefix)
 }
 
-// A call is a [lease.Store] for one request. If the Store remembers a Snapshot of the lease, the first Load
-// returns it and sends no request to the server.
+// A call is the [lease.Store] for one request of a StoreAuthority. Its first Load returns the Snapshot that
+// the Store remembers, if any, and sends no request to the server.
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
@@ -53,9 +53,8 @@ type call struct {
 	asked bool           // whether a request was sent to the server
 }
 
-// Limits returns the zero Limits, because the Limits of the Store have already been applied:
-// [StoreAuthority.Do] has checked the request, and the Store has shortened the records. (They do not
-// apply to foreign leases.)
+// Limits returns the zero Limits, because [StoreAuthority.Do] has already checked the request, and the Store
+// has shortened the records of all leases but foreign ones.
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

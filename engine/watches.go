@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// Watches has the channels of all watches of a store, or of one of its connections, by the name of the lease.
-// For each watched name, it also has a value V, in which the store can note what it has signalled last, such as
-// a version; use struct{} if the store needs none.
+// Watches manages the channels of all watches of a store, or of one of its connections, by the name of the
+// lease. For each watched name, it also stores a value of type V, in which the store can record what it has
+// signalled last, such as a version. A store that needs no such value uses struct{}.
 //
 // The zero value is ready to use, and may be used by several goroutines at once. No method blocks, and a watch
 // needs no goroutine.
 type Watches[V any] struct {
 	mu     sync.Mutex
 	names  map[string]*watched[V]
-	closed error // why; nil: open
+	closed error // the reason passed to Close; nil before that
 
-	some atomic.Bool // there are names; spares a Signal the lock
+	some atomic.Bool // whether any name is watched; if not, Signal needs no lock
 }
 
 type watched[V any] struct {
@@ -49,7 +49,7 @@ func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan st
 	return c, nil
 }
 
-// remove closes the channel of a watch whose context has ended, unless it is closed.
+// remove closes the channel of a watch whose context has ended, unless the channel is already closed.
 func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,16 +68,16 @@ func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
 	}
 }
 
-// Signal signals all watches of a name. If a watch has not yet received its previous signal, it gets only that
-// one.
+// Signal signals all watches of a name. If a watch has not yet received its previous signal, it gets no
+// second one.
 func (w *Watches[V]) Signal(name string) {
 	if w.some.Load() {
 		w.Update(name, func(*V) bool { return true })
 	}
 }
 
-// Update calls f with the value of a name, which f may change, and signals the watches of the name if f returns
-// true. If the name has no watch, f is not called. f must not call a method of w.
+// Update calls f with the value of a name, which f may change, and signals the watches of the name if f
+// returns true. If the name has no watch, f is not called. f must not call a method of w.
 func (w *Watches[V]) Update(name string, f func(v *V) (signal bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
