@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// An Authority grants leases. Holders send their requests to it, so a session.Session can hold a lease of
-// any Authority. [NewAuthority] makes an Authority from a [Store], package leasetest has tests for every
-// Authority, and package blobtest serves one over HTTP.
+// An Authority grants leases to the holders that send it requests. A session.Session can hold a lease of any
+// Authority. [NewAuthority] makes an Authority from a [Store], package leasetest has tests for every
+// Authority, and package blobtest serves an Authority over HTTP.
 //
 // An Authority may also implement the optional interfaces [Watcher] and [Lister].
 type Authority interface {
-	// Do carries out one request on the lease with the given name. It must be safe for concurrent use by
-	// several goroutines. There are three outcomes:
+	// Do carries out one request on the lease with the given name. It must be safe for concurrent use. Its
+	// outcome is one of three:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
 	//   - Refused: the error is an [*OpError] that wraps a [Code] or, for a bad argument, a [*FieldError]
-	//     with a Code. The request has not changed the lease and never will, except that the authority
-	//     may have shortened a record that exceeded its limits. If [Code.Refusal] returns true for the
-	//     Code, the Result has the record that led to the refusal. An authority that does not disclose
-	//     that record leaves Result.Now zero.
+	//     with a Code. The request has not changed the lease and never will, except that the authority may
+	//     have shortened a record that exceeded its limits. If [Code.Refusal] returns true for the Code, the
+	//     Result has the record that led to the refusal, or a zero Now if the authority does not disclose it.
 	//   - Unknown: any other error. The authority might have carried out the request, or still do so.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does not
@@ -30,53 +29,54 @@ type Authority interface {
 
 // A Result is the state of a lease at the moment when the authority decided a request.
 type Result struct {
-	// Record is the record after the action if the request was granted, or else the record that led to the
-	// refusal. Record.State is the state at the time of the decision (see [Record.At]).
+	// Record is the record after the action if the request was granted, and otherwise the record that led to
+	// the refusal. Record.State is the state at the time of the decision (see [Record.At]).
 	Record Record
 
-	// Now is the time of the decision, on the authority's clock. If zero, the other fields mean nothing.
+	// Now is the time of the decision, on the authority's clock. If Now is zero, ignore the other fields.
 	Now time.Time
 
 	// MinRemaining is a lower bound on the time for which the lease stays locked under Record.ID, counted
-	// from the sending of the request. A later request can still end or shorten the lease, or change its
-	// ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
+	// from the sending of the request. A later request can still end or shorten the lease, or change its ID.
+	// MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the
-// arrival of the answer, unless the holder sends another request. It returns 0 if the lease is not locked,
-// and [Infinite] for an infinite lease.
+// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the arrival
+// of the answer, unless the holder sends another request. The bound is 0 if the lease is not locked, and
+// [Infinite] for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
-// Break breaks the lease with the given name, and returns how long it stays locked. The caller need not
-// know the lease ID. The holder keeps the lease for the period p, or for the remaining time of the lease if
-// that is shorter. With the zero Period, a finite lease keeps its remaining time, and an infinite lease
-// ends at once.
+// Break breaks the lease with the given name, and returns how long it stays locked. The caller need not know
+// the lease ID. The holder keeps the lease for the period p, or for the remaining time of the lease if that
+// is shorter. With the zero Period, a finite lease keeps its remaining time, and an infinite lease ends at
+// once.
 //
-// A session.Session learns of the break from the answer to its next request, at most one RenewInterval
-// later, or with session.Options.Watch as soon as the record changes. If p ends before the Session learns
-// of the break, the lease is unlocked although the Session still believes that it holds the lease. The
-// contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time after
-// the OnBreaking handlers are called and before its context ends, choose a p of at least
+// A session.Session learns of the break from the answer to its next request, at most one RenewInterval later.
+// With session.Options.Watch, it learns of the break as soon as the record changes. If p ends before that,
+// the lease is unlocked although the Session still believes that it holds the lease.
+//
+// The contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time
+// between the call of the OnBreaking handlers and the end of its context, choose a p of at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
 // With the defaults, that is 25 s plus the time for the work. The two RequestTimeouts allow for a slow
-// renewal: the Session then learns of the break later, and counts the remaining time from the moment at
-// which it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, a
-// third RequestTimeout, for one read, takes the place of RenewInterval, unless the watch fails.
+// renewal: the Session then learns of the break later, and counts the remaining time from the moment at which
+// it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, the
+// Session reads the record instead of waiting for its next renewal, so replace RenewInterval by a third
+// RequestTimeout, unless the watch fails.
 //
-// If the store has no clock, p counts from the last time at which the Session knew its record to be
-// unchanged. Without Watch, the formula above allows for this difference. With Watch, p must be longer:
-// over etcdlease, kubelease and natslease by a fifteenth of Duration, at most 4 s, and over any other store
-// without a clock by RenewInterval.
+// If the store has no clock, the Session counts p from the last time at which it knew its record to be
+// unchanged. Without Watch, the formula above allows for this. With Watch, p must be longer: over etcdlease,
+// kubelease and natslease by a fifteenth of Duration, at most 4 s, and over any other store without a clock
+// by RenewInterval.
 //
-// A break never makes a lease longer. If all renewals have succeeded, the time that is left when the lease
-// is broken is at least Duration - RenewInterval - RequestTimeout. A longer grace period needs a longer
-// Duration.
+// A break never makes a lease longer. If all renewals have succeeded, the lease still lasts for at least
+// Duration - RenewInterval - RequestTimeout when it is broken. A longer grace period needs a longer Duration.
 //
 // Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
-// nil, it returns a [*FieldError]. If ctx is nil, it panics.
+// nil, Break returns a [*FieldError]. If ctx is nil, Break panics.
 func Break(ctx context.Context, a Authority, name string, p Period) (left time.Duration, err error) {
 	if ctx == nil {
 		panic("lease: Break: the context must not be nil")
@@ -91,8 +91,8 @@ func Break(ctx context.Context, a Authority, name string, p Period) (left time.D
 	return res.MaxRemaining(), nil
 }
 
-// Inspect returns the state of the lease with the given name, and does not change the lease. It returns the
-// error of [Authority.Do], or a [*FieldError] if a is nil. If ctx is nil, it panics.
+// Inspect returns the state of the lease with the given name, and does not change the lease. The error is
+// that of [Authority.Do], or a [*FieldError] if a is nil. If ctx is nil, Inspect panics.
 func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 	if ctx == nil {
 		panic("lease: Inspect: the context must not be nil")
@@ -105,17 +105,16 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 
 // NewAuthority returns an Authority over the store s. For each request, the Authority calls [Store].Load,
 // decides as [Decide] does, and calls [Store].Swap if the new record must be stored. If Swap returns
-// [ErrConflict], the Authority tries again until the context is done. If Load fails, the error also wraps
-// [ErrUnsent], unless it has another Code, because the request has certainly changed nothing.
+// [ErrConflict], the Authority tries again until the context is done. If Load fails, the request has
+// certainly changed nothing, so the error also wraps [ErrUnsent], unless it has another Code.
 //
-// The Authority has no cache: each answer is based on a record that was read or written during the call. An
-// answer from a cache could be stale if the request writes nothing, because only Swap detects that a record
-// is out of date.
+// The Authority has no cache: each answer is based on a record that was read or written during the call.
+// Otherwise a request that writes nothing could get a stale answer, because only Swap detects old records.
 //
-// If s is a [Limiter], the Authority checks every request against the [Limits] of s. If a stored record has
-// more time left than they allow, the Authority shortens that time to the longest allowed one, counted from
-// the first valid request for the lease that is not a read ([ActionRead]). A read does not fix the new end
-// of the lease, because it stores nothing. If s is a [Watcher] or a [Lister], so is the Authority.
+// If s is a [Limiter], the Authority checks every request against the [Limits] of s. If the remaining time of
+// a stored record exceeds these Limits, the Authority shortens it to the longest time that they allow,
+// counted from the first valid request for the lease that is not a read ([ActionRead]). A read stores
+// nothing, so it cannot start that time. If s is a [Watcher] or a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -189,8 +188,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 		write, refusal := a.limits.decide(&next, req, old.Now)
 		if refusal != 0 || !write {
 			if write {
-				// The record had more time left than the limits allow. Store the shortened record even
-				// though the request is refused. If Swap fails, the next request shortens it again.
+				// The remaining time of the record exceeded the limits. Store the shortened record although
+				// the request is refused. If Swap fails, the next request shortens the record again.
 				_, _ = a.store.Swap(ctx, name, old, next)
 			}
 			res.show(&next, old.Now, old.Uncertainty)
@@ -213,8 +212,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 	}
 }
 
-// An unsentError is the error of a Load. The request has changed nothing, because the writes that were tried before
-// it were certainly not carried out.
+// An unsentError is the error of a Load. It wraps ErrUnsent, because the request has changed nothing: every
+// earlier Swap of the same request has returned ErrConflict.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() []error { return []error{e.error, ErrUnsent} }

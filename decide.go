@@ -2,31 +2,30 @@ package lease
 
 import "time"
 
-// Decide grants or refuses one request for the lease with the record r. The parameter now is the
-// authority's time. Decide first calls [Limits.Check] and [Record.At], and shortens the remaining time of
-// the record to the longest that the Limits allow. If Limits.Check has returned nil, it then calls [Step].
+// Decide grants or refuses one request for the lease with the record r. The parameter now is the authority's
+// time. If the remaining time of r exceeds the Limits, Decide first shortens it to the longest time that they
+// allow. Then it calls [Step], unless [Limits.Check] returns an error.
 //
-// An Authority from [NewAuthority] follows the same rules: it calls [Store.Load], decides, and calls
-// [Store.Swap] if storeNext is true. An authority with its own lock calls Decide while it holds the lock.
-// If storeNext is true, it must store the returned record in place of r before it releases the lock. It
-// answers the request with the record and the error that Decide returns.
+// Decide is for an authority with its own lock, which calls Decide while it holds the lock. If storeNext is
+// true, the authority must store the returned record in place of r before it releases the lock. Then it
+// answers the request with the returned record and error. An Authority from [NewAuthority] does the same.
 //
 // Decide has three kinds of results:
 //
 //   - The error is nil. The request is granted, and the returned record is the record after it. If storeNext
-//     is true, the authority must store that record before it answers. A granted renewal is always written,
-//     even if the record stays the same, because a holder must not rely on one that was not stored.
+//     is true, the authority must store that record before it answers. For a renewal, storeNext is true even
+//     if the record stays the same, because a holder must not rely on a renewal that was not stored.
 //   - The error is a [Code]. The request is refused. The returned record is r.At(now), with its remaining
-//     time shortened if necessary. If storeNext is true, r had more time left than the limits allow, and
-//     the authority should store the returned record. If it does not, every later request shortens it
-//     again, to a later end. The refusal is valid even if the record cannot be stored.
+//     time shortened if necessary. If it was shortened, storeNext is true, and the authority should store the
+//     record, because otherwise every later request shortens it again, to a later end. The refusal is valid
+//     even if the record cannot be stored.
 //   - The error is a [*FieldError]. An argument is bad, so the request can never be granted. The returned
 //     record is the same as for a Code, and storeNext is false.
 //
 // For a read, storeNext is always false.
 //
 // Decide is a pure function like [Step]. It assumes that r is valid and that now does not go back from one
-// call to the next. It allocates memory only if an argument is bad. It does not check the name of the
+// call to the next. It allocates memory only if an argument is bad. Decide does not check the name of the
 // lease, so the caller must call [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, storeNext bool, err error) {
 	if err = l.check(&req); err != nil {

@@ -1,6 +1,5 @@
 // Package lease defines leases. A lease is temporary, exclusive permission to use something. An authority
-// grants it to one holder at a time. A lease of finite duration ends by itself if its holder does not renew
-// it.
+// grants a lease to one holder at a time. A finite lease ends by itself if its holder does not renew it.
 //
 // The library makes three promises, each with its own conditions.
 //
@@ -8,14 +7,13 @@
 //     must be linearizable and must keep every write that it has acknowledged. If the store has no clock, an
 //     instant is a point in the order of the writes to the store.
 //  2. At the holder, if CheckAlive returns true, the authority still has the lease locked for this holder.
-//     For this, the rates of the clocks of the holder and the authority must not differ by more than a
-//     stated bound, and no clock may be suspended or stepped. Nobody else may end the lease before the
-//     holder expects it to end, whether by a break, by a take-over, or by a release or a change with the
-//     holder's ID. The store must not lose a record.
+//     This requires that the clocks of the holder and the authority run at nearly the same rate, within a
+//     stated bound, and are never suspended or stepped. Nobody else may end the lease early, whether by a
+//     break, by a take-over, or with the ID of the holder. The store must not lose a record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is accepted.
-//     The one condition is that all writers share one guard, which is stored with the data. Package fencing
-//     provides guards. Only this promise protects data, because a process can pause between its check and
-//     its write for longer than any lease lasts.
+//     All writers must share one guard, which is stored with the data. Package fencing provides guards. Only
+//     this promise protects the data, because a process can pause between its check and its write for longer
+//     than any lease lasts.
 //
 // A program acquires a lease in three lines, and needs only the interface [Lease] of this package:
 //
@@ -23,17 +21,17 @@
 //	l, err := store.Lease("jobs/nightly", nil)
 //	ok, err := l.Acquire(ctx)
 //
-// Here l is a session.Session, the holder of the lease. After Acquire has returned true, l renews the lease in
-// the background, and if the lease is lost, it calls the handlers that were registered with [Lease.OnLost].
+// Here l is a session.Session, the holder of the lease. After Acquire has returned true, l renews the lease
+// in the background. If the lease is lost, l calls the handlers that were registered with [Lease.OnLost].
 // [Lease.CheckAlive] sends no request; it only compares the clock with the end of the lease. The function
 // session.Run acquires a lease, calls a function, and then releases the lease.
 //
-// # The machine
+// # The state machine
 //
-// The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time,
-// it returns the next Record, or a [Code] that says why the request is refused. It implements the state
-// machine that the Azure Blob Storage document "Lease Blob" describes in two outcome tables, with two
-// dialects and the five states Available, Leased, Expired, Breaking and Broken:
+// The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time, it
+// returns the next Record, or a [Code] that says why the request is refused. Step implements the state
+// machine of the Azure Blob Storage document "Lease Blob", which has two outcome tables, one for each of two
+// dialects. A lease has five states: Available, Leased, Expired, Breaking and Broken.
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking

@@ -14,10 +14,9 @@ import (
 // recordFields lists the fields of a Record in the order in which they are written. Every value is plain
 // text, so that people can read it with the tools of the database that stores the record.
 //
-// The function get returns the text of a field, or "" if the encoding leaves the field out. The function
-// set parses a text into the field. To decode a text, form.record calls set, then get, and returns an error
-// if get does not return the same text, which also happens if set cannot parse it. So it accepts only one
-// text for each value of a field.
+// The function get returns the text of a field, or "" if the encoding leaves the field out. The function set
+// parses a text into the field. To decode a text, form.record calls set, then get, and returns an error if
+// get does not return the same text. So it accepts only one text for each value of a field.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string
@@ -68,7 +67,7 @@ func parseTime(s string) time.Time {
 	return t.UTC()
 }
 
-// A form is a record that is not decoded yet. It maps the key of a field to the text of the field.
+// A form is a record that has not been decoded yet. It maps the key of each field to its text.
 type form map[string]string
 
 // add adds the text of one field. It returns an error if the key is unknown or was added before.
@@ -123,7 +122,7 @@ func corrupt(key, value, rule string) error {
 //	{"state":"leased","epoch":7,"id":"1f812371-a41d-49e6-b123-f4b542e851c5",
 //	 "duration":"15s","until":"2012-01-26T23:30:33Z","owner":"worker-1"}
 //
-// Fields with a zero value are left out, except state and epoch. An infinite duration is written as
+// MarshalJSON leaves out fields with a zero value, except state and epoch, and writes an infinite duration as
 // "infinite". If the record is not valid, the error is that of [Record.Validate].
 func (r Record) MarshalJSON() ([]byte, error) {
 	if err := r.Validate(); err != nil {
@@ -152,9 +151,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any
-// white space and any escapes, because a database may reformat the object. Keys must be in lower case, and
-// values in the form that MarshalJSON writes.
+// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any white
+// space and any escapes, because a database may reformat the object. Keys must be in lower case, and values
+// in the form that MarshalJSON writes.
 //
 // If the data is not valid, UnmarshalJSON leaves *r unchanged and returns a [*FieldError] with the Code
 // [ErrCorrupt]. In particular, the data is not valid if
@@ -251,8 +250,8 @@ func unescape(data []byte) (rune, int) {
 //
 //	leased epoch=7 id=1f812371-a41d-49e6-b123-f4b542e851c5 duration=15s until=2012-01-26T23:30:33Z owner="worker-1"
 //
-// Fields with a zero value are left out, except state and epoch. Two records are equal if and only if their
-// texts are equal. If the record is not valid, the error is that of [Record.Validate].
+// MarshalText leaves out fields with a zero value, except state and epoch. Two records are equal if and only
+// if their texts are equal. If the record is not valid, the error is that of [Record.Validate].
 func (r Record) MarshalText() ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 )
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what is
-// wrong with an argument. It can be the target of [errors.Is]. [CodeOf] returns the Code of an error, for
-// use in a switch statement. If a constant corresponds to an error code of the Azure Blob service, its
-// comment ends with that error code, in parentheses.
+// wrong with an argument. A Code can be the target of [errors.Is]. For a switch statement, [CodeOf] returns
+// the Code of an error. If a constant corresponds to an error code of the Azure Blob service, its comment
+// ends with that error code, in parentheses.
 type Code uint8
 
 const (
@@ -21,13 +21,13 @@ const (
 
 	ErrHeldByOther   // another holder has the lease: it is locked under another lease ID (LeaseAlreadyPresent)
 	ErrBreaking      // the lease is locked under this ID, but it is breaking (LeaseIsBreakingAndCannotBeAcquired, ...Changed)
-	ErrBroken        // the ID is right, but the lease has been broken; [LostError] says when a break leads to another Code (LeaseIsBrokenAndCannotBeRenewed)
+	ErrBroken        // the lease with this ID has been broken; [LostError] says when a break leads to another Code (LeaseIsBrokenAndCannotBeRenewed)
 	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
 	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
 	ErrEnded         // the lease with the presented ID has ended (LeaseLost)
-	ErrEpochLimit    // no newer token can be issued for this name
+	ErrEpochLimit    // no newer token exists that could be issued for this name
 	ErrForeign       // a program without this library holds the lease, and the request would end or change it
 
 	// Bad arguments. A request with such an argument can never be granted.
@@ -48,7 +48,7 @@ const (
 
 	ErrConflict // Swap wrote nothing, because the record has changed since it was loaded
 	ErrCorrupt  // the store holds something that is not a valid record
-	ErrUnsent   // the request was not sent, or failed before it wrote, so it has certainly changed nothing; it may be granted later
+	ErrUnsent   // the request was not sent, or failed before it wrote, so it has certainly changed nothing; a retry can succeed
 
 	// Errors of holders.
 
@@ -56,9 +56,9 @@ const (
 	ErrExpired    // no renewal was granted before the earliest possible end of the lease
 	ErrStopWindow // the lease is about to end, and its work must stop before the end
 	ErrTakenOver  // another process with the same owner has taken the lease over
-	ErrNoProgress // the work did not report progress in time, so its holder lets the lease end
+	ErrNoProgress // the work did not report progress in time, so the holder does not renew the lease any more
 	ErrReleased   // the holder itself ended the term, by Release, HandOver or Close
-	ErrNotHeld    // nothing is held
+	ErrNotHeld    // the holder does not hold the lease
 	ErrClosed     // the holder, the registry or the store was closed
 
 	codes
@@ -112,8 +112,8 @@ var codeTexts = [codes]string{
 
 // Refusal reports whether c means that a request was refused because of the state of the lease, and not
 // because of a bad argument or an error of a store or a holder. Such a request does not change the lease,
-// except that the authority may shorten a stored lease that exceeds its [Limits]. The authority can grant
-// an equal request later.
+// except that the authority may shorten a stored lease that exceeds its [Limits]. The authority can grant an
+// equal request later.
 func (c Code) Refusal() bool { return c >= ErrHeldByOther && c <= ErrForeign }
 
 // Error returns a description of c in plain words.
@@ -135,7 +135,7 @@ func (c Code) String() string {
 // MarshalText returns the short name of c, or an error if c is not a known Code.
 func (c Code) MarshalText() ([]byte, error) { return marshalName(codeNames[:], int(c), "code") }
 
-// UnmarshalText sets *c to the Code with the given short name. It returns an error if there is none.
+// UnmarshalText sets *c to the Code with the given short name, or returns an error if there is no such Code.
 func (c *Code) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(codeNames[:], text, "code")
 	if err == nil {
@@ -187,8 +187,7 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// missing returns the error for a required argument that is nil. For example, missing("Break.a") is the error
-// for the argument a of the function Break.
+// missing returns the error for an argument that must not be nil, such as "Break.a" for the a of Break.
 func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
@@ -196,14 +195,14 @@ func missing(argument string) error {
 // A LostError says that a holder lost its lease. It is the argument of the handlers of [Lease].OnLost, and
 // the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
 //
-// If the lease was broken and the holder has learned of the break, errors.Is(err, ErrBroken) is true, even
-// if the Reason is [ErrStopWindow]. In two cases, the holder does not learn of a break:
+// If the lease was broken and the holder has learned of the break, errors.Is(err, ErrBroken) is true, even if
+// the Reason is [ErrStopWindow]. In two cases, the holder does not learn of a break:
 //
 //   - Another holder acquired the lease after the break and before the next renewal of the old holder, so
 //     that the record no longer shows the break. The Reason is then [ErrIDMismatch], or [ErrTakenOver] if
-//     both holders have the same owner. It is also ErrIDMismatch if the record was deleted.
-//   - Every renewal after the break failed, for example because the authority did not answer. The Reason
-//     is then ErrStopWindow or [ErrExpired].
+//     both holders have the same owner. The Reason is also ErrIDMismatch if the record was deleted.
+//   - Every renewal after the break failed, for example because the authority did not answer. The Reason is
+//     then ErrStopWindow or [ErrExpired].
 type LostError struct {
 	Name   string // the name of the lease; may be empty in a test
 	Token  Token  // the token of the term that was lost
@@ -226,7 +225,7 @@ func (e *LostError) Error() string {
 	}
 	s := "lease: " + verb + ": " + e.Reason.Error()
 	var op *OpError
-	if e.Err != nil && !(errors.As(e.Err, &op) && op.Err == error(e.Reason)) { // the Code alone would be written twice
+	if e.Err != nil && !(errors.As(e.Err, &op) && op.Err == error(e.Reason)) { // so that the text of the Code is not written twice
 		s += ": " + e.Err.Error()
 	}
 	return s
@@ -266,7 +265,7 @@ func (e *PermanentError) Error() string {
 // Unwrap returns Err.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// quote returns s in quotes for an error message. It shortens a text of more than 80 bytes.
+// quote returns s in quotes for an error message, and shortens it to 80 bytes.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -280,8 +279,8 @@ const maxLabel = 1024
 
 const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 
-// CheckName returns nil if name is a valid name of a lease, which is UTF-8 text of 1 to 1024 bytes
-// without NUL. Otherwise it returns a [*FieldError] with the Code [ErrName].
+// CheckName returns nil if name is a valid name of a lease, which is UTF-8 text of 1 to 1024 bytes without
+// NUL. Otherwise CheckName returns a [*FieldError] with the Code [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
 // CheckOwner returns nil if owner is a valid owner. The rules are those of [CheckName]. If owner is not

@@ -47,7 +47,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// parseHex decodes the hexadecimal digits of s into dst. It returns false if s has another character.
+// parseHex decodes the hexadecimal digits of s into dst, and returns false if s has another character.
 func parseHex(dst []byte, s string) bool {
 	_, err := hex.Decode(dst, []byte(s))
 	return err == nil
@@ -69,7 +69,7 @@ func parseDashed(id *ID, s string) bool {
 }
 
 // parseBraced parses format X, which consists of eleven hexadecimal numbers: three of 4, 2 and 2 bytes, and
-// eight of one byte each, which are enclosed in inner braces.
+// eight of one byte each in inner braces.
 func parseBraced(id *ID, s string) bool {
 	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {

@@ -7,65 +7,63 @@ import "context"
 // over any [Authority]. A program needs no other interface of this package in order to use leases. The
 // function [AcquireWithToken] acquires a Lease and returns the fencing token that its writes must carry.
 //
-// A term is one period in which the lease is held. It begins when an Acquire is granted, and ends
-// when the lease is released or lost. It is never held again after that, and an event of one term,
-// such as a loss, never affects another.
+// A term is one period in which the lease is held. A term begins when an Acquire is granted, and ends when
+// the lease is released or lost. An event of one term, such as a loss, never affects another term.
 //
-// All methods must be safe for concurrent use by several goroutines. Handlers of OnLost may call them too.
+// All methods must be safe for concurrent use. Handlers of OnLost may call them too.
 type Lease interface {
 	// Acquire tries once to acquire the lease, and does not wait until it is free.
 	//
 	//   - (true, nil): the lease is held now.
-	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has it,
-	//     the authority cannot rule out that another holder has it, or the lease is breaking.
-	//   - (false, err): an argument is bad, or the outcome is unknown. The failed call never makes the
-	//     holder believe that it has the lease. If ctx has ended and the lease is granted later, the
-	//     holder releases it.
+	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has it, the
+	//     authority cannot rule out that another holder has it, or the lease is breaking.
+	//   - (false, err): an argument is bad, or the outcome is unknown. The holder does not rely on the lease,
+	//     even if the authority has granted it. If ctx has ended and the lease is granted later, the holder
+	//     releases it.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before the
-	// call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of ctx at
-	// once. If ctx ends after Acquire has returned true, the holder keeps the lease.
+	// call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of ctx at once.
+	// If ctx ends after Acquire has returned true, the holder keeps the lease.
 	//
-	// Some stores, such as etcdlease, have no clock. Their authorities count the duration of a lease from
-	// the time at which they first read its record. If the last holder has crashed, the first call of
-	// Acquire in a new process is therefore refused, even long after the crash. If each new process exits
-	// when its first Acquire is refused, no process ever acquires the lease. So over such a store, call
-	// session.TryRun instead, or session.AcquireWait with a context that lasts longer than the Duration of
-	// the lease.
+	// Some stores, such as etcdlease, have no clock. Their authorities count the duration of a lease from the
+	// time at which they first read its record. If the last holder has crashed, the first call of Acquire in
+	// a new process is therefore refused, even long after the crash. If each new process exits when its first
+	// Acquire is refused, no process ever acquires the lease. So over such a store, call session.TryRun
+	// instead, or session.AcquireWait with a context that lasts longer than the Duration of the lease.
 	Acquire(ctx context.Context) (bool, error)
 
-	// Release ends the term and releases the lease. As soon as it is called, CheckAlive returns false, even
-	// if Release returns an error or ctx is done. An Acquire that is still running at that time does not
+	// Release ends the term and releases the lease. As soon as Release is called, CheckAlive returns false,
+	// even if Release returns an error or ctx is done. An Acquire that is still running at that time does not
 	// return true.
 	//
 	// Release returns nil if the lease is released, or if there was nothing to release. The first Release
-	// after a loss returns the [*LostError], unless an Acquire was granted in between. After any other
-	// error, the authority might still keep the lease locked for this holder: call Release again, or wait
-	// until the lease expires.
+	// after a loss returns the [*LostError], unless an Acquire was granted in between. After any other error,
+	// the authority might still have the lease locked for this holder: call Release again, or wait until the
+	// lease expires.
 	Release(ctx context.Context) error
 
-	// CheckAlive reports whether it is certain that the lease is still held. It compares the clock with the
-	// end of the lease, so it does no I/O and does not block. It returns false once the lease has ended,
-	// even if the background goroutines of the holder have not noticed the end yet.
+	// CheckAlive reports whether the lease is certainly still held. It compares the clock with the end of the
+	// lease, so it does no I/O and does not block. Once the lease has ended, CheckAlive returns false, even
+	// if the background goroutines of the holder have not noticed the end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of its
-	// own, with a [*LostError] as its argument. f is not called for a term that ends by Release, nor for a
-	// loss before f was registered. If the lease is lost while a call of Acquire is still running, the
-	// result of that call is decided before f is called.
+	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of its own,
+	// with a [*LostError] as its argument. f is not called for a term that ends by Release, nor for a loss
+	// before f was registered. If the lease is lost while a call of Acquire is still running, the result of
+	// that call is decided before f is called.
 	//
-	// The returned function unregisters f, and reports whether f was still registered. It does not wait for
-	// a call of f that has already begun.
+	// The returned function unregisters f, and reports whether f was still registered. It does not wait for a
+	// call of f that has already begun.
 	OnLost(f func(error)) (stop func() bool)
 }
 
 // A TokenAcquirer is a [Lease] that returns a fencing token with every grant. Its methods are safe for
-// concurrent use by several goroutines.
+// concurrent use.
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is like Acquire, but also returns the fencing token of the held term. If it
-	// does not return true, the token is empty.
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the held term, which is empty
+	// unless AcquireWithToken returns true.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 
@@ -82,14 +80,13 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 	return "", ok, err
 }
 
-// A Waiter is a [Lease] that can wait until it is free. Its methods are safe for concurrent use by several
-// goroutines.
+// A Waiter is a [Lease] that can wait until the lease is free. Its methods are safe for concurrent use.
 type Waiter interface {
 	Lease
 
 	// Wait blocks until the lease is free, and then returns nil. It also returns nil if it cannot find out
-	// whether the lease is free, so call Acquire whenever Wait has returned nil. If ctx ends before the
-	// lease is free, Wait returns the error of ctx.
+	// whether the lease is free, so call Acquire whenever Wait has returned nil. If ctx ends before the lease
+	// is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error
 }
 

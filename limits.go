@@ -7,9 +7,10 @@ import (
 
 // Limits restrict the durations that an authority grants. A zero field sets no limit.
 //
-// All authorities over the same leases should have the same Limits, because an authority ends a stored
-// lease that exceeds its Limits earlier than the holder of the lease expects. Before you lower MaxDuration,
-// lower the durations that all holders request, and wait until the leases with longer durations have ended.
+// All authorities over the same leases should have the same Limits, because an authority shortens a stored
+// lease that exceeds its Limits, so that the lease ends earlier than its holder expects. Before you lower
+// MaxDuration, lower the durations that all holders request, and wait until the leases with longer durations
+// have ended.
 type Limits struct {
 	MinDuration time.Duration // the shortest duration of an acquire
 	MaxDuration time.Duration // the longest finite duration of an acquire; Infinite is always allowed
@@ -18,14 +19,14 @@ type Limits struct {
 
 // A Limiter has Limits. It is an optional interface of a [Store].
 type Limiter interface {
-	// Limits returns the limits for the leases in the Store. It always returns the same result, and must be
-	// safe for concurrent use by several goroutines. An Authority from [NewAuthority] applies the limits to
-	// every request and to every record that it loads.
+	// Limits returns the limits for the leases in the Store. The result is always the same. Limits must be
+	// safe for concurrent use. An Authority from [NewAuthority] applies the limits to every request and to
+	// every record that it loads.
 	Limits() Limits
 }
 
-// Validate returns nil if no field is negative, and MinDuration is at most MaxDuration unless that is 0.
-// Otherwise it returns a [*FieldError] with the Code [ErrOption].
+// Validate returns nil if no field is negative, and MinDuration does not exceed a positive MaxDuration.
+// Otherwise Validate returns a [*FieldError] with the Code [ErrOption].
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:
@@ -40,9 +41,9 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns nil if the request is within the limits and its arguments are valid, so that [Step] can
-// grant it in at least one state of the lease. Otherwise it returns a [*FieldError] that names the field,
-// its value and the bound, and has the Code that Step returns for the bad argument.
+// Check returns nil if the request is within the limits and its arguments are valid, so that [Step] can grant
+// it in at least one state of the lease. Otherwise Check returns a [*FieldError] that names the field, its
+// value and the bound, and has the Code that Step returns for the bad argument.
 //
 // For versions before [Version20120212], Check ignores the period of a break, and assumes a duration of 60
 // seconds for an acquire.
@@ -91,13 +92,13 @@ func (l Limits) check(req *Request) error {
 	return nil
 }
 
-// Bound returns the duration and the remaining time of a stored record. It shortens either if it is longer
-// than the Limits allow. The longest time is MaxDuration for a finite lease, and MaxPeriod for the break of an
-// infinite lease. An infinite duration is never shortened. A record can exceed the limits if it
-// was written by hand or under other limits.
+// Bound returns the duration and the remaining time of a stored record, shortened to the longest time that
+// the Limits allow. This is MaxDuration for a finite lease, and MaxPeriod for the break of an infinite lease.
+// An infinite duration is never shortened. A record can exceed the limits if it was written by hand or under
+// other limits.
 //
-// [Decide] applies Bound to every record, so most stores need not call it. Only a store that counts by
-// itself how much time a lease has left, such as a Store of package engine, must call it.
+// [Decide] applies Bound to every record, so most stores need not call it. Only a store that itself counts
+// down how much time a lease has left, such as a Store of package engine, must call Bound.
 func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLeft time.Duration) {
 	if duration == Infinite {
 		return Infinite, atMost(left, l.MaxPeriod)
@@ -105,7 +106,7 @@ func (l Limits) Bound(duration, left time.Duration) (boundedDuration, boundedLef
 	return atMost(duration, l.MaxDuration), atMost(left, l.MaxDuration)
 }
 
-// atMost returns d, or the limit if d is longer. A limit of 0 is no limit.
+// atMost returns d, or limit if d is longer. A limit of 0 means no limit.
 func atMost(d, limit time.Duration) time.Duration {
 	if limit == 0 {
 		return d

@@ -9,28 +9,28 @@ import (
 // A Lister lists leases, so that an operator can find out which leases exist and who holds them. It is an
 // optional interface of a [Store] or an [Authority]. A type that wraps a Lister must be a Lister, too.
 type Lister interface {
-	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects all. If
-	// [CheckName] returns an error for a prefix that is not empty, the iteration ends with that error. List
-	// must be safe for concurrent use by several goroutines.
+	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects all
+	// leases. If [CheckName] returns an error for a prefix that is not empty, the iteration ends with that
+	// error. List must be safe for concurrent use.
 	//
-	// The list contains every lease that is Leased or Breaking throughout the iteration. It may contain
-	// other leases that the store remembers, such as Expired leases. It contains each name at most once.
+	// The list contains every lease that is Leased or Breaking throughout the iteration. It may contain other
+	// leases that the store still has a record of, such as Expired leases. No name occurs twice.
 	//
 	// Each [Entry] was correct at some moment during the iteration. Two entries can be from different
 	// moments. The body of a loop over the list may call the Store or the Authority.
 	//
-	// An error with an Entry that has a Name is only about that lease: its record can be corrupt, for
-	// example. The other fields of the Entry are zero, and the iteration continues.
+	// If an error comes with an Entry that has a Name, only that lease is affected, for example because its
+	// record is corrupt. The other fields of the Entry are zero, and the iteration continues.
 	//
-	// An error with an Entry that has no Name ends the iteration, and the list is incomplete. The iteration
-	// also ends in this way if ctx is done before the list is complete.
+	// If an error comes with an Entry without a Name, the iteration ends, and the list is incomplete. For
+	// example, this happens if ctx is done before the list is complete.
 	//
 	// Each iteration over the returned sequence makes a new list. List does not call the store before an
 	// iteration begins.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
-// An Entry is one lease in a list.
+// An Entry is one lease in the result of [Lister.List].
 type Entry struct {
 	// Name is the name of the lease. It is empty if the Entry comes with an error that ends the list.
 	Name string
@@ -43,7 +43,7 @@ type Entry struct {
 	Now time.Time
 }
 
-// A listing is the Lister of an authority. It shortens the time left of a lease to what the limits allow.
+// A listing is the Lister of an authority, which applies the Limits of the authority to the listed leases.
 type listing struct {
 	Lister
 	limits Limits

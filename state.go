@@ -16,11 +16,11 @@ import (
 type State uint8
 
 const (
-	Available State = iota // unlocked; there is no holder
+	Available State = iota // unlocked; nobody holds the lease
 	Leased                 // locked under the ID
-	Expired                // unlocked; the duration is over, but the last ID may still renew
-	Breaking               // locked until the break period is over; the ID cannot renew
-	Broken                 // unlocked; the break period is over, and the ID cannot renew
+	Expired                // unlocked; the duration is over, but the last ID can still renew the lease
+	Breaking               // locked until the break period is over; the ID cannot renew the lease
+	Broken                 // unlocked; the break period is over, and the ID cannot renew the lease
 )
 
 var stateNames = [...]string{"available", "leased", "expired", "breaking", "broken"}
@@ -63,8 +63,8 @@ func formatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// All times in a Record lie between firstTime and lastTime, so that they can be written in RFC 3339
-// format. In a Record, the zero time means that the state does not end by itself.
+// firstTime and lastTime bound the times in a Record, so that they can be written in RFC 3339 format. The
+// zero time in a Record means that the state does not end by itself.
 var (
 	firstTime = time.Time{}
 	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -77,24 +77,24 @@ var (
 //
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
-//   - A Leased or Breaking record has the ID under which the lease is locked. An Expired or Broken record keeps the last ID. An
-//     Available record may keep it until the next write, because dialects before [Version20120212] can
-//     still use it.
+//   - A Leased or Breaking record has the ID under which the lease is locked. An Expired or Broken record has
+//     the ID under which the lease was last locked. So may an Available record until the next write, because
+//     dialects before [Version20120212] can still use that ID.
 //   - Until is set if the state ends by itself, and otherwise zero. Breaking always ends by itself, and
 //     Leased does unless the Duration is Infinite.
 //   - Epoch is at least 1 as soon as there is an ID, and always below 1<<63.
 type Record struct {
 	ID       ID            // the ID under which the lease is locked, or was locked last; zero if no ID is known
 	State    State         // the state when the record was written; At returns the record at a later time
-	Owner    string        // a label for people, which stays when the lease ends; never a proof of anything
-	Duration time.Duration // the granted duration, also for renewals; zero only if ID is zero
+	Owner    string        // a label for people, which proves nothing; it stays when the lease ends
+	Duration time.Duration // the granted duration, which each renewal starts again; zero only if ID is zero
 	Until    time.Time     // when State ends by itself, in UTC; zero if State does not end by itself
 	Epoch    uint64        // the number of the last grant; it rises with every grant and never falls
 }
 
-// At returns the record as it is at the given time. If the state of r ends then or earlier, at r.Until, the
-// returned record is Expired instead of Leased, or Broken instead of Breaking. The Lease Blob document
-// lists these two changes as the action "Duration expires".
+// At returns the record as it is at the given time. If r.Until has been reached by then, the returned record
+// is Expired instead of Leased, or Broken instead of Breaking. The Lease Blob document lists these two
+// changes as the action "Duration expires".
 func (r Record) At(now time.Time) Record {
 	r.pass(now)
 	return r
@@ -113,8 +113,8 @@ func (r *Record) pass(now time.Time) {
 	}
 }
 
-// Remaining returns how long the lease stays locked, counted from the given time, if no request changes it.
-// It returns Infinite for an infinite lease, and 0 if the lease is not locked then.
+// Remaining returns how long the lease stays locked, counted from the given time, if no request changes the
+// lease. Remaining returns Infinite for an infinite lease, and 0 if the lease is not locked at that time.
 func (r Record) Remaining(now time.Time) time.Duration { return r.remaining(now) }
 
 func (r *Record) remaining(now time.Time) time.Duration {
@@ -127,7 +127,7 @@ func (r *Record) remaining(now time.Time) time.Duration {
 	return max(0, r.Until.Sub(now)) // the method Sub does not overflow
 }
 
-// Token returns the fencing token of the last grant of the lease, or the empty Token if there was none.
+// Token returns the fencing token of the last grant of the lease, or the empty Token if there was no grant.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
 // Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
@@ -174,9 +174,9 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// ValidateAfter checks whether a store may replace the earlier record old with r. If the Epoch of r is
-// lower, it returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns the result of
-// [Record.Validate].
+// ValidateAfter checks whether a store may replace the earlier record old with r. If the Epoch of r is lower
+// than that of old, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns
+// the result of [Record.Validate].
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

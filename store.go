@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Store keeps one record for each name and replaces records atomically. It makes no decisions about
-// leases: the [Authority] that [NewAuthority] makes from it does.
+// A Store keeps one record for each name and replaces records atomically. It makes no decisions about leases,
+// which are up to the [Authority] that [NewAuthority] makes from the Store.
 //
 // To write a Store:
 //
@@ -17,55 +17,54 @@ import (
 //     column for each field. Call [Record.Validate] on every record that you read. If a record cannot be
 //     read, return an error that contains the name of the lease, and never treat it as a free lease.
 //  3. Give every write a version. A name must never get the same version twice, even if an equal record is
-//     written, a record is deleted and created again, or the store restarts. A hash of the content is not
-//     a version, because equal contents have the same hash. A simple way is two counters for the whole
-//     store: the version of a record is the number of its write, such as "w17", and the version of a name
-//     without a record is the number of deletions so far, such as "d3". If writes of other names changed
-//     that version too, processes that acquire different new names at the same time would get conflicts.
-//  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower
-//     Epoch. If a deleted name is created again, its Epoch must be at least as high as before. A simple
-//     way to remember it is one number for the whole store, the highest Epoch of all deleted records.
-//  5. Read the time from the clock of the database, and only after the record is locked: a time that Swap
-//     reads before it waits for the lock can be earlier than the end of a lease that has ended meanwhile.
-//     Load must wait for the same lock, or else it could show that a lease has expired although a Swap
-//     that read its time earlier is about to renew it. The time must not decrease, not even from one name
-//     to another. If clients cannot read its clock, do not write a Store, but implement a Backend of
-//     package engine. If all clients run on one machine, use the clock of that machine, and store its last
-//     reading together with the data.
+//     written, a record is deleted and created again, or the store restarts. A hash of the content is not a
+//     version, because equal contents have the same hash. A simple way is two counters for the whole store:
+//     the version of a record is the number of its write, such as "w17", and the version of a name without a
+//     record is the number of deletions so far, such as "d3". The second counter must not count writes,
+//     because processes that acquire different new names at the same time would otherwise get conflicts.
+//  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower Epoch.
+//     If a deleted name is created again, its Epoch must be at least as high as before. A simple way to make
+//     sure of this is to store one number: the highest Epoch of all deleted records.
+//  5. Read the time from the clock of the database, and only after the record is locked. If Swap read the
+//     time before it waited for the lock, it could renew a lease that has ended meanwhile. Load must wait for
+//     the same lock: otherwise it could show that a lease has expired although a Swap that read its time
+//     earlier is about to renew it. The time must not decrease, not even from one name to another. If clients
+//     cannot read the clock of the database, do not write a Store, but implement a Backend of package engine.
+//     If all clients run on one machine, use the clock of that machine, and store its last reading together
+//     with the data.
 //  6. Make Load read the record that was committed last. Do not answer from a cache or a replica.
-//  7. Make Swap compare the version and write in one atomic step. It must also compare the time, and
-//     return ErrConflict if the Until of the record was reached after the load.
-//  8. Return [ErrConflict] only if the record was certainly not written. After any other error of Swap,
-//     the outcome is unknown. If a retry cannot fix an error, mark it with [Permanent]. Return soon after
-//     the context ends, even if the client library of the database does not.
+//  7. Make Swap compare the version and write in one atomic step. Swap must also compare the time, and return
+//     ErrConflict if the Until of the record was reached after the load.
+//  8. Return [ErrConflict] only if the record was certainly not written. After any other error of Swap, the
+//     outcome is unknown. If a retry cannot fix an error, mark it with [Permanent]. Return soon after the
+//     context ends, even if the client library of the database does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the database allows it.
-//  10. Run leasetest.TestStore, and set the fields of leasetest.StoreHooks. Set Connect first: only with it
-//     can the suite make another call between two statements of a Swap, and so notice that the Swap reads
-//     the record or the time without a lock, which is the most frequent mistake. Then set Another, Reopen,
-//     LoseWatches, Forget, Corrupt and StepClock. TestStore checks rules 1 to 9 as far as a client can see
-//     them. leasetest/PEERS.md lists what no rule checks.
+//  10. Run leasetest.TestStore, and set the fields of leasetest.StoreHooks. Set Connect first: the most
+//     frequent mistake is a Swap that reads the record or the time without a lock, and only with Connect can
+//     the suite find it, by a call between two statements of the Swap. Then set Another, Reopen, LoseWatches,
+//     Forget, Corrupt and StepClock. TestStore checks rules 1 to 9 as far as a client can see them.
+//     leasetest/PEERS.md lists what no rule checks.
 //  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns the
-//     result. Pass this result to leasetest.TestAuthority. If the database can decide under a lock or in
-//     one round trip, the method can instead return a faster Authority that calls [Decide].
+//     result. Pass this result to leasetest.TestAuthority. If the database can decide under a lock or in one
+//     round trip, the method can instead return a faster Authority that calls [Decide].
 //
-// A Store must be linearizable and must keep every write that it acknowledged, or else two holders can get
-// the same lease. The methods of a Store must be safe for concurrent use by several goroutines.
+// A Store must be linearizable and must keep every write that it acknowledged, because otherwise two holders
+// can get the same lease. The methods of a Store must be safe for concurrent use.
 type Store interface {
 	// Load returns the current record of the lease with the given name. If there is no record of the name,
-	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as that
-	// of every record that the store has deleted, under any name; so the store needs to keep only one
-	// number for all deleted records.
+	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as the
+	// Epoch of every record that the store has deleted. For this, one number for all names is enough.
 	//
-	// A store may delete a record that is Available. It may also delete one that has been Expired or Broken
-	// for a certain time, which the documentation of the store must state.
+	// A store may delete a record that is Available. It may also delete a record that has been Expired or
+	// Broken for a certain time, which the documentation of the store must state.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record of the given name with next, which the caller has computed from old, and
 	// returns the new Snapshot.
 	//
-	// If the version of the record is no longer old.Version, Swap returns [ErrConflict]. A store with a
-	// clock also returns it if its clock has reached old.Record.Until since the time old.Now: the state in
-	// old.Record ends at that time, so next is out of date.
+	// If the version of the record is no longer old.Version, Swap returns [ErrConflict]. A store with a clock
+	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now, because the
+	// state in old.Record has then ended, so that next is out of date.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns the
 	// current Snapshot, or the zero Snapshot if the store would need another request to read the current
@@ -83,28 +82,28 @@ type Snapshot struct {
 	Record Record
 
 	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the same
-	// version twice: if an equal record is written again, it gets a new version, even after a restart of
-	// the store. A name without a record has a version too, and after a deletion it is one that the name
-	// has never had before.
+	// version twice: if an equal record is written again, it gets a new version, even after a restart of the
+	// store. A name without a record has a version too. After a deletion, the version of the name is one that
+	// it has never had before.
 	Version string
 
-	// Now is the time at which the store carried out the Load or Swap, on the clock of the store or, if it
-	// has no clock, of the process that observes it. It never decreases, and is never earlier than the time
-	// at which an authority computed Record.
+	// Now is the time at which the store carried out the Load or Swap, on the clock of the store or, if the
+	// store has no clock, of the process that uses it. Now never decreases, and is never earlier than the
+	// time at which an authority computed Record.
 	Now time.Time
 
-	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. It is zero
-	// if the store has a precise clock. For a coarse clock, it is one tick, because the true time can be up
-	// to one tick later than Now.
+	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. If the store
+	// has a clock, Uncertainty is the tick of that clock, because the true time can be up to one tick later
+	// than Now, and zero for a precise clock.
 	//
-	// If the store has no clock, each process computes Record.Until from the time at which it first read
-	// this Version of the record. Record.Until is then the latest time at which the lease can end, and
-	// Uncertainty is the difference between that and the earliest such time.
+	// If the store has no clock, each process computes Record.Until from the time at which it first read this
+	// Version of the record. Record.Until is then the latest time at which the lease can end, and Uncertainty
+	// is the difference between the latest and the earliest such time.
 	Uncertainty time.Duration
 }
 
-// Ended reports whether the state of the record has ended at the time now, although it had not ended at s.Now. A Swap
-// of s must then return [ErrConflict], because it would replace a record that was computed from another state.
+// Ended reports whether the state of the record has ended at the time now, although it had not ended at
+// s.Now. If so, a Swap of s must return [ErrConflict], because next was computed from another state.
 func (s Snapshot) Ended(now time.Time) bool {
 	until := s.Record.Until
 	return !until.IsZero() && s.Now.Before(until) && !now.Before(until)
@@ -121,15 +120,15 @@ type Watcher interface {
 	//   - moves the end of the lease to an earlier time, or
 	//   - gives a locked lease to another ID or owner.
 	//
-	// One signal may stand for several changes. A signal may also be sent after other changes, such as a
-	// renewal or the grant of a lease that was unlocked. No signal is sent before a Load can return the
-	// changed record. The documentation of a Store must state how soon after a change the signal is sent,
-	// and how long it can be delayed if a process crashes.
+	// One signal may stand for several changes. The channel may also receive a signal after other changes,
+	// such as a renewal, or the grant of an unlocked lease. No signal is sent before a Load can return the
+	// changed record. The documentation of a Store must state how soon after a change the signal is sent, and
+	// how long it can be delayed if a process crashes.
 	//
 	// The channel is closed when ctx ends or when the watch is lost. If the watch is lost, call Watch again
 	// and then read the record, because signals may have been missed.
 	//
-	// Watch sends no signal if a lease or a break period ends only because its time is up. Use a timer to
-	// notice that. Watch must be safe for concurrent use by several goroutines.
+	// Watch sends no signal if a lease or a break period ends only because its time is up, so use a timer for
+	// that. Watch must be safe for concurrent use.
 	Watch(ctx context.Context, name string) (<-chan struct{}, error)
 }

@@ -2,7 +2,7 @@ package lease
 
 import "strings"
 
-// epochLimit is above every Epoch of a Record, so an Epoch fits in a signed 64-bit column of a database.
+// epochLimit is above every Epoch of a Record, so that an Epoch fits in a signed 64-bit column of a database.
 const epochLimit = 1 << 63
 
 // A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer token when
@@ -10,12 +10,12 @@ const epochLimit = 1 << 63
 // empty Token means that there is no token.
 //
 // A well-formed Token is the Epoch of a [Record], from 1 to 1<<63-1, written with 20 decimal digits. Sorted
-// as strings, an older token comes before a newer one. Two tokens are equal if and only if their strings
-// are equal. A Lease of another library may have tokens of another form, which Compare cannot order.
+// as strings, an older token comes before a newer one. Two tokens are equal if and only if their strings are
+// equal. A Lease of another library may have tokens of another form, which Compare cannot order.
 type Token string
 
-// TokenOf returns the Token of the given Epoch. For 0, it is the empty Token. For 1<<63 or more, it is not
-// well-formed.
+// TokenOf returns the Token of the given Epoch, and the empty Token for 0. If epoch is 1<<63 or more, the
+// result is not well-formed.
 func TokenOf(epoch uint64) Token {
 	if epoch == 0 {
 		return ""
@@ -28,7 +28,7 @@ func TokenOf(epoch uint64) Token {
 	return Token(b[:])
 }
 
-// Epoch returns the number of a well-formed Token. If t is empty or malformed, it returns a [*FieldError]
+// Epoch returns the number of a well-formed Token. If t is empty or malformed, Epoch returns a [*FieldError]
 // with the Code [ErrToken].
 func (t Token) Epoch() (uint64, error) {
 	if n, ok := t.epoch(); ok {

@@ -11,13 +11,13 @@ import (
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1 // acquire a lease that is not locked, or start the duration of the same ID again
+	ActionAcquire Action = iota + 1 // acquire a lease that is not locked, or start the duration again if it is locked under the same ID
 	ActionRenew                     // start the duration again
 	ActionChange                    // give the lease to another ID
 	ActionRelease                   // end the lease at once, under its ID
 	ActionBreak                     // end the lease after a period, without knowing its ID
 	ActionRead                      // read the resource; changes nothing
-	ActionWrite                     // write the resource; a write without an ID clears the last lease
+	ActionWrite                     // write the resource; without an ID, also clear the record of the last lease
 )
 
 var actionNames = [...]string{
@@ -46,10 +46,9 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of seconds
-// that the lease should continue before it is broken". The zero Period means that no period is given: the
-// break lets a finite lease run until its end, and ends an infinite lease at once. It differs from
-// Grace(0), which ends any lease at once.
+// A Period is an argument of a break. The Lease Blob document calls it "the proposed duration of seconds that
+// the lease should continue before it is broken". The zero Period means that no period is given: the break
+// lets a finite lease run until its end, and ends an infinite lease at once. Grace(0) ends any lease at once.
 type Period struct {
 	d   time.Duration
 	set bool
@@ -79,10 +78,10 @@ type Request struct {
 	Action   Action        // must be given
 	ID       ID            // ActionRenew, ActionChange, ActionRelease; optional for ActionRead and ActionWrite
 	Proposed ID            // ActionAcquire, ActionChange
-	Owner    string        // ActionAcquire, ActionChange; a label; if it is empty, ActionChange keeps the owner
+	Owner    string        // ActionAcquire, ActionChange; a label for people; if it is empty, ActionChange does not change the owner
 	Duration time.Duration // ActionAcquire; positive, or Infinite
 	Period   Period        // ActionBreak
-	Version  Version       // the dialect; zero is the newest; some authorities refuse old ones
+	Version  Version       // the dialect, by default the newest; some authorities refuse older ones
 }
 
 // Step applies one request to a record. The parameter now is the authority's time. The outcomes are exactly
@@ -135,7 +134,7 @@ func step(r *Record, req *Request, now time.Time) Code {
 	return use(r, req)
 }
 
-// check returns the Code for an argument that is missing or out of range, or 0 if all are valid.
+// check returns the Code for an argument that is missing or out of range, or 0 if all arguments are valid.
 func check(req *Request) Code {
 	if !req.Version.known() {
 		return ErrVersion
@@ -222,7 +221,7 @@ func startLease(r *Record, now time.Time) {
 	r.Until = until
 }
 
-// addTime returns now+d and true, or lastTime and false if now+d is later.
+// addTime returns now+d and true, or lastTime and false if now+d is later than lastTime.
 func addTime(now time.Time, d time.Duration) (time.Time, bool) {
 	if sec := now.Unix(); sec <= lastUnix {
 		sec += int64(d / time.Second)
@@ -287,8 +286,8 @@ func change(r *Record, req *Request) Code {
 //	The lease may be released if the lease ID specified on the request matches that
 //	associated with the blob.
 //
-// It is granted in every state except Available, and ends a break early. The record keeps the ID, because a
-// released lease can still be renewed or broken in the older dialect.
+// A release is granted in every state except Available, and ends a break early. The record keeps the ID,
+// because a released lease can still be renewed or broken in the older dialect.
 func release(r *Record, req *Request) Code {
 	if r.State == Available || r.ID != req.ID {
 		return ErrIDMismatch
@@ -350,7 +349,7 @@ func use(r *Record, req *Request) Code {
 	return ErrNotPresent
 }
 
-// write decides a write. Without a lease ID, it clears the last one, according to the Lease Blob document:
+// write decides a write. A write without a lease ID clears the last ID, according to the Lease Blob document:
 //
 //	Once a lease has expired, the lease ID is maintained by the Blob service until the blob
 //	is modified or leased again.

@@ -46,14 +46,14 @@ func (v Version) old() bool { return v != 0 && v < Version20120212 }
 // header."
 func (v Version) durationRequired() bool { return !v.old() }
 
-// renewsReleased reports whether a lease can be renewed after its release. In the older dialect, it can
-// until the next write to the blob or the next acquire. In the newer one, "You can no longer renew a lease
-// after releasing it."
+// renewsReleased reports whether a lease can be renewed after its release. In the older dialect, this is
+// possible until the next write to the blob or the next acquire. In the newer one, "You can no longer renew a
+// lease after releasing it."
 func (v Version) renewsReleased() bool { return v.old() }
 
-// breaksReleased reports whether a lease can be broken after its release. In the older dialect, it can
-// until the next write to the blob or the next acquire. In the newer one, "You can no longer break a lease
-// after releasing it."
+// breaksReleased reports whether a lease can be broken after its release. In the older dialect, this is
+// possible until the next write to the blob or the next acquire. In the newer one, "You can no longer break a
+// lease after releasing it."
 func (v Version) breaksReleased() bool { return v.old() }
 
 // breaksAgain reports whether a breaking or broken lease can be broken again. In the older dialect, a
