@@ -12,17 +12,17 @@ import (
 // A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. It remembers the
 // newest token that it has seen, called the mark, and runs one function at a time.
 //
-// The zero Guard is ready to use and has seen no token. A Guard is safe for use by several goroutines at
-// once. It must not be copied after first use.
+// The zero Guard is ready to use and has seen no token. A Guard is safe for concurrent use. It must not be
+// copied after first use.
 type Guard struct {
 	mark atomic.Uint64 // the Epoch of the newest token that the Guard has seen; never falls
 	once sync.Once
 	slot chan struct{} // full while a function runs
 }
 
-// NewGuard returns a Guard with the given mark. After a restart, call it with the mark that was stored
-// before, so that older tokens are still rejected. An empty mark means that no token has been seen. If the
-// mark is malformed, NewGuard returns a [*lease.FieldError] with the code [lease.ErrToken].
+// NewGuard returns a Guard with the given mark. After a restart, pass the mark that was stored before, so
+// that older tokens are still rejected. An empty mark means that no token has been seen. If the mark is
+// malformed, NewGuard returns a [*lease.FieldError] with the code [lease.ErrToken].
 func NewGuard(mark lease.Token) (*Guard, error) {
 	g := new(Guard)
 	if mark != "" {
@@ -33,8 +33,8 @@ func NewGuard(mark lease.Token) (*Guard, error) {
 	return g, nil
 }
 
-// Advance raises the mark to tok. A new holder calls it before its first read. After it has returned nil,
-// no function with an older token is running or will ever run, so that only the holder of tok and newer
+// Advance raises the mark to tok. A new holder calls Advance before its first read. When Advance has returned
+// nil, no function with an older token is running or will ever run, so that only the holder of tok and newer
 // holders can change the data. Advance returns the same errors as Do.
 func (g *Guard) Advance(tok lease.Token) error {
 	return g.Do(tok, func() error { return nil })
@@ -48,9 +48,9 @@ func (g *Guard) Advance(tok lease.Token) error {
 //   - a *lease.FieldError with the code [lease.ErrOption] if f is nil.
 //
 // While another function runs, Do waits, so f must not call Do or Advance of the same Guard. Do raises the
-// mark before it waits. So if a call with an older token is already waiting, that call returns a
-// *StaleError when its turn comes, and a new holder waits for at most one function of an earlier holder:
-// the one that is already running.
+// mark before it waits. Therefore a new holder waits for at most one function of an earlier holder: the
+// function that is already running. A waiting call with an older token returns a *StaleError when its turn
+// comes.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. If f
 // writes in a transaction, so that a failure undoes all its writes, also store the mark in that
@@ -59,9 +59,9 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 	return g.DoContext(context.Background(), tok, f)
 }
 
-// DoContext is like Do, but if ctx ends while it waits, it returns the error of ctx and does not call f. It
-// has raised the mark even then, unless ctx was done before the call. Once f has started, DoContext waits
-// until f returns, even if ctx ends.
+// DoContext is like Do, but if ctx ends while DoContext waits, it returns the error of ctx and does not call
+// f. Even then it has raised the mark, unless ctx was done before the call. Once f has started, DoContext
+// waits until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return fields.Missing("Guard.Do.f")
@@ -102,6 +102,6 @@ func (g *Guard) raise(epoch uint64) uint64 {
 	}
 }
 
-// Seen returns the mark, which is the empty Token if the Guard has seen no token. It does not wait, so a
-// function that Do runs may call it.
+// Seen returns the mark, which is the empty Token if the Guard has seen no token. Seen does not wait, so a
+// function that Do runs may call Seen.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

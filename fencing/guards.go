@@ -14,13 +14,12 @@ var ErrFull = errors.New("fencing: too many guarded resources")
 // DefaultMax is the default of [Guards.Max].
 const DefaultMax = 1 << 16
 
-// Guards has a guard for each resource. The zero Guards has none and is ready to use. It is safe for use by
-// several goroutines at once.
+// Guards has a guard for each resource. The zero Guards has none and is ready to use. It is safe for
+// concurrent use.
 //
 // A guard is made when its resource is first used, and stays until [Guards.Forget] removes it: a new guard
-// would have no mark, and would admit writers that the removed one has rejected. To limit the memory that
-// they use, there can be at most Max guards. Each guard takes about 200 bytes in addition to the name of
-// its resource.
+// would have no mark, and would accept writers that the removed guard has rejected. Max limits the memory
+// that the guards use. Each guard takes about 200 bytes in addition to the name of its resource.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -30,17 +29,18 @@ const DefaultMax = 1 << 16
 //		err = g.Advance(mark)
 //	}
 type Guards struct {
-	// Max is the largest number of resources, DefaultMax if it is 0 or less. Set it before the first use.
+	// Max is the largest number of resources. If it is 0 or less, DefaultMax is used. Set it before the first
+	// use.
 	Max int
 
 	mu     sync.Mutex
 	guards map[string]*Guard
 }
 
-// Guard returns the guard of a resource, the same one each time. As the name of the resource, use the name
-// of the lease that protects it, because tokens of different leases cannot be compared. If there are Max
-// guards and the resource is new, Guard returns [ErrFull]. If the name is malformed, it returns the error
-// of [lease.CheckName].
+// Guard returns the guard of a resource, the same one each time. As the name of the resource, use the name of
+// the lease that protects it, because tokens of different leases cannot be compared. If there are Max guards
+// and the resource is new, Guard returns [ErrFull]. If the name is malformed, Guard returns the error of
+// [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -65,17 +65,17 @@ func (s *Guards) Guard(resource string) (*Guard, error) {
 	return g, nil
 }
 
-// Forget removes the guard of a resource, with its mark. Call it after the resource itself was deleted, and
-// do not use the removed Guard to write to the resource any more.
+// Forget removes the guard of a resource, with its mark. Call Forget after the resource itself was deleted,
+// and do not use the removed Guard to write to the resource any more.
 func (s *Guards) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.guards, resource)
 }
 
-// Marks returns the mark of every resource whose guard has seen a token. Store the marks to restore the
-// guards after a restart. If a mark is raised during the call, Marks returns either its old or its new
-// value.
+// Marks returns the mark of every resource whose guard has seen a token, for example to store the marks and
+// restore the guards after a restart. For a mark that is raised during the call, the value may be the old or
+// the new one.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,8 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. It calls key with the request to get the name of
-// the resource, and returns the guard of that resource. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. That function returns the guard of the resource
+// whose name key returns for the request. For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For: the key must not be nil")

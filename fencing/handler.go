@@ -11,13 +11,13 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// Options are the options of a [Handler]. Nil Options and zero fields select the defaults.
+// Options configure a [Handler]. A nil *Options means the defaults. If a field is zero, its default is used.
 type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
 	// Guard returns the guard of the resource to which the request writes. [Guards.For] returns such a
-	// function. The handler calls it from several goroutines at once, and only if the token of the request
+	// function. The handler calls Guard from several goroutines at once, and only if the token of the request
 	// is well-formed. If Guard returns an error, the handler answers the request with [Header.Refuse].
 	//
 	// Default: one new Guard for all requests. Only the holders of one lease may then use the handler,
@@ -25,43 +25,42 @@ type Options struct {
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the request
-	// enters the guard, so that a client that stops in the middle of a body does not block other requests.
-	// If MaxBody is negative, a body may have any size and is not read in advance. Then also set a read
+	// enters the guard, so that a client that stops in the middle of a body does not block other requests. If
+	// MaxBody is negative, a body may have any size and is not read in advance. In this case, also set a read
 	// timeout in the server. Default: 1 MiB.
 	MaxBody int64
 }
 
-// Handler returns a handler that calls next if the guard admits the token of the request. With the context
-// of the request, next gets the token from [TokenFromContext]. [Header.Refuse] answers every other request.
-// If next is nil, or [Header.Validate] rejects the Header, Handler returns a [*lease.FieldError] with the
-// code [lease.ErrOption].
+// Handler returns a handler that calls next if the guard accepts the token of the request. [TokenFromContext]
+// gives that token to next. [Header.Refuse] answers every other request. If next is nil, or [Header.Validate]
+// rejects the Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
-// With nil Options, one new Guard serves all requests. Then only the holders of one lease may send
-// requests, because a second lease with newer tokens would lock them out. If the requests write to
-// resources of several leases, set [Options].Guard, for example to [Guards.For].
+// With nil Options, one new Guard serves all requests. Then only the holders of one lease may send requests,
+// because a second lease with newer tokens would lock them out. If the requests write to resources of several
+// leases, set [Options].Guard, for example to [Guards.For].
 //
-// A Guard has its mark only in memory. So after a restart, a new Guard admits an earlier holder, until the
+// A Guard has its mark only in memory. So after a restart, a new Guard accepts an earlier holder, until the
 // current holder sends its next request. There are two ways to store the mark with the data:
 //
-//   - In a database, next calls [Advance] with the token in the transaction that writes the data. The
-//     [Mark] in the database rejects an earlier holder even after a restart. This also works if several
-//     servers share the database.
-//   - In a single server, next stores the token in one step with the data. After a restart, the server
-//     passes the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
+//   - In a database, next calls [Advance] with the token in the transaction that writes the data. The [Mark]
+//     in the database rejects an earlier holder even after a restart. This also works if several servers
+//     share the database.
+//   - In a single server, next stores the token in one step with the data. After a restart, the server passes
+//     the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
 //     TokenFromContext.
 //
-// In both cases, the handler next must also store the token of a request that only reads, before it answers that request.
-// Otherwise, an older holder could write after a restart, although the current one has already read the
+// In both cases, next must also store the token of a request that only reads, before it answers that request.
+// Otherwise, an older holder could write after a restart, although the current holder has already read the
 // data. So use the handler for reads, too.
 //
-// Put the handler behind authentication, because a client could invent a token: the handler rejects
-// malformed tokens, but cannot check whether an authority has issued a token.
+// Put the handler behind authentication, because a client could invent a token: the handler rejects malformed
+// tokens, but cannot check whether an authority has issued a token.
 //
-// While next runs, the guard admits no other request. So a new holder waits for at most one request of an
-// earlier holder: the one that is already running. If the context of a request ends while it waits for the
-// guard, the handler refuses the request. If next panics, the handler releases the guard, but does not
-// lower the mark. The handler does not buffer answers, so a client that does not read its answer can block
-// the guard. To prevent this, set a write timeout in the server.
+// While next runs, the guard accepts no other request. So a new holder waits for at most one request of an
+// earlier holder: the request that is already running. If the context of a request ends while the request
+// waits for the guard, the handler refuses the request. If next panics, the handler releases the guard, but
+// does not lower the mark. The handler does not buffer answers, so a client that does not read its answer can
+// block the guard. To prevent this, set a write timeout in the server.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, fields.Missing("Handler.next")
@@ -124,21 +123,20 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server
-// removes only the files of its own request (original), and not those of a copy.
+// removeForm removes the temporary files of a form that the wrapped handler has parsed. The server removes
+// only the files of the original request, and not those of the copy that the wrapped handler gets.
 func removeForm(admitted, original *http.Request) {
 	if form := admitted.MultipartForm; form != nil && form != original.MultipartForm {
 		_ = form.RemoveAll() // the server ignores this error too
 	}
 }
 
-// tokenKey is the key of the token in the context of a request.
 type tokenKey struct{}
 
-// TokenFromContext returns the token of a request that a [Handler] has admitted. The argument ctx is the
-// context that the wrapped handler gets with its request, or one derived from it. For any other context,
-// TokenFromContext returns the empty Token and false. If one Handler wraps another, TokenFromContext
-// returns the token that the inner Handler has admitted.
+// TokenFromContext returns the token of a request that a [Handler] has accepted. The argument ctx is the
+// context of the request that the wrapped handler gets, or one derived from it. For any other context,
+// TokenFromContext returns the empty Token and false. If one Handler wraps another, TokenFromContext returns
+// the token that the inner Handler has accepted.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok
@@ -147,7 +145,7 @@ func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 // errNoGuard is passed to [Header.Refuse] if Options.Guard returns neither a guard nor an error.
 var errNoGuard = errors.New("fencing: no guard for the request")
 
-// readAhead returns r with its body in memory.
+// readAhead returns a copy of r with its whole body in memory.
 func readAhead(w http.ResponseWriter, r *http.Request, most int64) (*http.Request, error) {
 	if r.Body == nil {
 		return r, nil

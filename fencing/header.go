@@ -11,11 +11,12 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Header is the name of the HTTP header that carries a fencing token. If empty, it means [DefaultHeader].
+// A Header is the name of the HTTP header that carries a fencing token. An empty Header means
+// [DefaultHeader].
 //
-// A request must contain the header exactly once, with the token as its value. An answer that refuses a
-// stale token has a header with "-Seen" appended to the name, which contains the newest token that the
-// resource has seen.
+// A request must contain the header exactly once, with the token as its value. An answer that refuses a stale
+// token has a header with "-Seen" appended to the name, which contains the newest token that the resource has
+// seen.
 type Header string
 
 // DefaultHeader is the header that carries the token if no other [Header] is specified.
@@ -30,16 +31,15 @@ func (h Header) name() string {
 
 func (h Header) seen() string { return h.name() + "-Seen" }
 
-// reserved contains the canonical names of the headers that net/http handles itself, some only with
-// HTTP/1.1 or only with HTTP/2. If a client sets one of these headers, the handler of the server does not
-// get its value.
+// reserved contains the canonical names of the headers that net/http handles itself, some of them only in
+// HTTP/1.1 or only in HTTP/2. A handler does not get the value that a client sends in such a header.
 var reserved = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Keep-Alive": true,
 	"Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
 // Validate checks that h is empty or a valid name of an HTTP header, and that net/http passes headers with
-// this name to handlers. Otherwise it returns a [*lease.FieldError] with the code [lease.ErrOption].
+// this name to handlers. Otherwise Validate returns a [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	bound := ""
@@ -55,7 +55,7 @@ func (h Header) Validate() error {
 }
 
 // Token returns the token in the headers of a request. If the header h does not occur exactly once, or its
-// value is malformed, it returns a [*lease.FieldError] with the code [lease.ErrToken].
+// value is malformed, Token returns a [*lease.FieldError] with the code [lease.ErrToken].
 func (h Header) Token(from http.Header) (lease.Token, error) {
 	values := from.Values(h.name())
 	if len(values) != 1 {
@@ -68,8 +68,8 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set puts the token into the headers of a request, in place of any token that they have. If the token is
-// empty or malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
+// Set puts the token into the headers of a request, in place of any earlier token. If the token is empty or
+// malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
 // [*lease.FieldError].
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
@@ -85,12 +85,11 @@ func (h Header) Set(to http.Header, tok lease.Token) error {
 	return nil
 }
 
-// Refuse writes the answer to a request that was rejected because of the error err. The body of the answer
-// is the text of err, unless the status is 500. The status is
+// Refuse writes the answer to a request that was rejected because of the error err. The body of the answer is
+// the text of err, unless the status is 500. The status is
 //
-//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. It is not 409
-//     Conflict, which invites the client to resolve the conflict and try again: a holder that has lost its
-//     lease must not try again.
+//   - 412 Precondition Failed for a [*StaleError], with the mark in the "-Seen" header. The status 409
+//     Conflict would invite the client to try again, which a holder that has lost its lease must not do.
 //   - 400 Bad Request for a missing, repeated or malformed token or name.
 //   - 413 Content Too Large for a body above the limit, and 400 if the body cannot be read to its end.
 //   - 503 Service Unavailable for [ErrFull], and if the context has ended.
@@ -117,7 +116,7 @@ func (h Header) Refuse(w http.ResponseWriter, err error) {
 }
 
 // Check returns a [*StaleError] if resp is an answer that [Header.Refuse] has written because of a stale
-// token, and nil for any other answer. It does not read the body. If resp is nil, it returns a
+// token, and nil for any other answer. Check does not read the body. If resp is nil, Check returns a
 // [*lease.FieldError] with the code [lease.ErrOption].
 func (h Header) Check(resp *http.Response) error {
 	if resp == nil {

@@ -3,7 +3,8 @@ package fencing
 import "github.com/fencedlease/lease"
 
 // ErrStale is the error that every [*StaleError] wraps. It matches [lease.ErrLost], because the holder of a
-// stale token no longer holds the lease, even if it has not noticed that yet. Use it with [errors.Is].
+// stale token no longer holds the lease, even if the holder has not noticed that yet. To detect a stale
+// token, pass ErrStale to [errors.Is].
 var ErrStale error = stale{}
 
 type stale struct{}

@@ -7,21 +7,21 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for use by several
-// goroutines at once if the RoundTripper in the field Base is.
+// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for concurrent use if
+// the RoundTripper in the field Base is.
 //
-// A Transport belongs to one term of a lease. After the next grant, make another Transport. Do not set the
-// newer token in the old one: the resource accepts every request with the newest token, even one that was
-// prepared before that token was granted.
+// A Transport belongs to one term of a lease. After the next grant, make another Transport, and do not set
+// the newer token in the old Transport. Otherwise the resource would accept a request that was prepared in
+// the earlier term, because it carries the newest token.
 type Transport struct {
-	Token  lease.Token       // the token of every request; if it is malformed, nothing is sent
+	Token  lease.Token       // the token of every request; if it is malformed, no request is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
 	Base   http.RoundTripper // sends the requests; if nil, http.DefaultTransport
 }
 
-// RoundTrip sends a copy of r with the token. If the server refuses the token, it returns the answer and no
-// error: use [Header.Check] to detect this. If [Header.Set] returns an error, RoundTrip returns that error
-// and sends no request.
+// RoundTrip sends a copy of r with the token. If the server refuses the token, RoundTrip returns the answer
+// and no error: use [Header.Check] to detect this. If [Header.Set] returns an error, RoundTrip returns that
+// error and sends no request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r == nil {
 		return nil, fields.Missing("Transport.RoundTrip.r")
