@@ -7,20 +7,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the mutex of
-// the record's shard, so a request looks up the record once, locks one mutex once and reads the clock once.
+// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the mutex of the
+// record's shard, so that a request needs only one lookup, one lock and one reading of the clock.
 type authority Store
 
-// Authority returns an authority over the Store, with which a program can inspect or break a lease, and
-// check whether a write is allowed. It makes the same decisions as an authority from [lease.NewAuthority],
-// but is faster. It also implements [lease.Watcher] and [lease.Lister].
+// Authority returns an authority over the Store, with which a program can inspect or break a lease, and check
+// whether a write is allowed. The authority makes the same decisions as an authority from
+// [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request, unless ctx is done before the call. It ignores a ctx that ends later. No step
-// can fail after the Store has changed, so the outcome is always known.
+// Do carries out one request, unless ctx is done before the call. It ignores a ctx that ends later. The
+// outcome is always known, because no step can fail after the Store has changed.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {
 		err = &lease.OpError{Op: req.Action.String(), Name: name, Err: err}
@@ -53,8 +53,8 @@ func (a *authority) do(ctx context.Context, name string, req *lease.Request, res
 	return err
 }
 
-// refuseFirst returns an error for a bad name or a bad argument, and otherwise err. It prefers the error for
-// the bad name or argument to err, because err does not tell the caller that the request was certainly refused.
+// refuseFirst returns an error for a bad name or a bad argument, and otherwise err. The error of a bad name
+// or argument is better than err, because it also tells the caller that the request was certainly refused.
 func (a *authority) refuseFirst(name string, req *lease.Request, err error) error {
 	if bad := lease.CheckName(name); bad != nil {
 		return bad

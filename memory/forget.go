@@ -11,17 +11,17 @@ import (
 // records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence: an entry without a name, which stands for all names that the Store does
-// not know, and is never modified.
+// newAbsence returns a new absence: the common entry of all names that the Store does not know. It has no
+// name and is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e. Before that, it replaces s.absence, the entry that stands for all unknown
-// names. The new absence has an Epoch that is at least the Epoch of e, so that the tokens of the name never
-// decrease, and a new version, so that a Swap with the version of the old entry returns a conflict.
+// forget removes the entry e, after it has replaced the absence, the common entry of all unknown names. The
+// Epoch of the new absence is not lower than that of e, so that the tokens of the name never decrease. It
+// also has a new version, so that a Swap with the version of the removed entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -33,17 +33,18 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep deletes the oldest Available records until the shard has at most Idle/shards of them. Then it
-// checks a few of the other records, and deletes those whose retention time is over. In one round of
-// many calls, it checks all of them, and computes the earliest time at which a remaining record may be
-// deleted. The next round starts at that time or later.
+// sweep deletes the oldest Available records until the shard has at most Idle/shards of them. Then it checks
+// a few of the other records, and deletes those whose retention time is over. Several calls of sweep together
+// check all records, in one round, which also computes when the first of the remaining records may be
+// deleted. The next round does not start before that time.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written in this round is due one retention time after its start, or later.
+			// This round need not check a record that is written during it, which is due one retention time
+			// later at the earliest.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -58,8 +59,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the earliest time at which the Store may delete the record, measured from the start of
-// the Store's clock. An Expired or Broken record must be remembered for at least the retention time.
+// dueAt returns the earliest time at which the Store may delete the record, as an elapsed time of the Store's
+// clock. An Expired or Broken record must stay for at least the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -70,8 +71,8 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// never is the result of dueAt for a record that the Store must not delete. The method sweep checks for
-// it, because the elapsed time of an injected clock can be as large.
+// never is the result of dueAt for a record that the Store must not delete. sweep needs to compare with it,
+// because the elapsed time of an injected clock can be as large.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d, or never if the sum overflows.

@@ -2,9 +2,9 @@ package memory
 
 import "github.com/fencedlease/lease/session"
 
-// Lease returns a Session for the lease with the given name. It does not acquire the lease: call
-// [session.Session.Acquire]. The options o are those of [session.New] and may be nil. If o.Clock is nil,
-// the Session uses the clock of the Store. Lease returns the errors of session.New.
+// Lease returns a Session for the lease with the given name. To acquire the lease, call
+// [session.Session.Acquire]. The options o are those of [session.New] and may be nil. If o.Clock is nil, the
+// Session uses the clock of the Store. Lease returns the errors of session.New.
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	var with session.Options
 	if o != nil {

@@ -11,9 +11,8 @@ import (
 )
 
 // List returns the leases in the Store whose names begin with prefix, sorted by name. It first collects the
-// names, and then reads each record just before it passes the record to the body of the loop, so each entry
-// is current. No lock is held while the body runs. A name whose record the Store deletes meanwhile may be
-// missing.
+// names, and then reads each record just before the body of the loop gets it, so that each entry is current.
+// No lock is held while the body runs. A name whose record is deleted during the iteration may be missing.
 //
 // The iteration ends with an error if ctx is done, or if the prefix is neither empty nor a valid name
 // ([lease.CheckName]).
@@ -52,8 +51,7 @@ func (sh *shard) names(names []string, prefix string) []string {
 	return names
 }
 
-// entry returns the record of the given name as an Entry for List. It returns false if the Store does not
-// remember the name.
+// entry returns the record of the given name as an Entry for List, or false if the Store has no such record.
 func (s *Store) entry(name string) (lease.Entry, bool) {
 	hash := s.hash(name)
 	sh := s.shard(hash)

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A shard has some of a Store's entries. The last bits of the hash of a name select its shard. A shard
-// fills two cache lines, and a renewal mainly uses the first one.
+// A shard has the entries of some names. The hash of a name selects its shard. A shard fills two cache lines,
+// and a renewal mainly uses the first one.
 type shard struct {
 	mu      sync.Mutex
 	swaps   uint64                    // the number of swaps; each swap numbers the version that it writes
@@ -41,7 +41,7 @@ func (sh *shard) entry(hash uint64, name string) *entry {
 	return sh.recent
 }
 
-// An entry is a record that the Store remembers, with the name of the lease and the version.
+// An entry is a record in the Store, with the name of the lease and the version.
 type entry struct {
 	name       string
 	record     lease.Record
@@ -49,16 +49,15 @@ type entry struct {
 	version    string        // empty until a Snapshot needs it
 	swapped    time.Duration // the elapsed time at which the record was written
 	same       *entry        // the next entry with the same hash, which is rare
-	prev, next *entry        // the neighbors in the queue of the record's State; nil before the first put
+	prev, next *entry        // the neighbors in the queue that contains the entry; nil before the first put
 }
 
-// ended reports whether the record has an Until that is not later than now, so that the lease or its break
-// period is over.
+// ended reports whether the lease or its break period is over at the given time.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }
 
-// add adds an entry for the name, which is in no queue until put is called.
+// add adds an entry for the name. The entry is in no queue until put is called.
 func (sh *shard) add(hash uint64, name string) *entry {
 	if sh.entries == nil {
 		sh.entries = make(map[uint64]*entry)
@@ -85,7 +84,7 @@ func (sh *shard) put(e *entry, next lease.Record, number uint64, elapsed time.Du
 	to.push(e)
 }
 
-// remove removes the entry. If few are left, it copies them to a new map to free the memory of the old one.
+// remove removes the entry. If few entries are left, it copies them to a new map to free memory.
 func (sh *shard) remove(hash uint64, e *entry) {
 	sh.queue(e).remove(e)
 	sh.unlink(hash, e)

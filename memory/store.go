@@ -13,14 +13,14 @@ import (
 )
 
 // A Store keeps leases in memory, and has its own clock. It implements [lease.Store], [lease.Watcher],
-// [lease.Lister] and [lease.Limiter], and is safe for concurrent use by several goroutines. Make it with
-// [New], because the methods of a zero Store panic.
+// [lease.Lister] and [lease.Limiter], and is safe for concurrent use. Make a Store with [New], because the
+// methods of a zero Store panic.
 type Store struct {
 	shards    [shards]shard // the first field, so that it starts at a cache line
 	limits    lease.Limits
 	retention time.Duration
 	clock     clock.Stopwatch
-	absence   atomic.Pointer[entry] // stands for every unknown name; see newAbsence
+	absence   atomic.Pointer[entry] // the common entry of all unknown names; see newAbsence
 	forgotten atomic.Uint64         // the number of absences so far; each absence uses it in its version
 	seed      maphash.Seed          // the seed of the hash that selects the shard of a name
 	id        storeID               // distinguishes the versions of this Store from those of other Stores
@@ -32,10 +32,10 @@ const shards = 64
 // DefaultRetention is the default of [Options.Retention].
 const DefaultRetention = 5 * time.Minute
 
-// Options are the settings of a [Store]. Nil Options and zero fields select the defaults.
+// Options configure a [Store]. A nil *Options means the defaults. If a field is zero, its default is used.
 type Options struct {
-	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must be
-	// after the zero time. If it goes backward, the time of the Store stands still until the Clock has
+	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must be after
+	// the zero time. If the Clock goes backward, the time of the Store stands still until the Clock has
 	// caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not call the Store.
 	// Default: the clock of package time.
 	Clock lease.Clock
@@ -44,18 +44,18 @@ type Options struct {
 	// Default: no limits.
 	Limits lease.Limits
 
-	// Floor is older than every token that this Store issues. After a restart, set it to the newest token
-	// that any resource has seen. New panics if no token is newer than Floor. Default: the empty token,
-	// which is older than all other tokens.
+	// Floor is older than every token that this Store issues. After a restart, set Floor to the newest token
+	// that any resource has seen. New panics if no token is newer than Floor. Default: the empty token, which
+	// is older than all other tokens.
 	Floor lease.Token
 
-	// Retention is the shortest time for which the Store keeps a record after it has become Expired or
-	// Broken. As long as it keeps an Expired record, the last holder can still renew the lease. Default:
+	// Retention is how long the Store keeps a record at least after the record has become Expired or Broken.
+	// As long as the Store keeps an Expired record, the last holder can still renew the lease. Default:
 	// [DefaultRetention].
 	Retention time.Duration
 }
 
-// Validate returns nil if [New] accepts the options, which may be nil. Otherwise it returns a
+// Validate returns nil if [New] accepts the options, which may be nil. Otherwise Validate returns a
 // [*lease.FieldError] that names the field, its value and its bound.
 func (o *Options) Validate() error {
 	if o == nil {
@@ -72,9 +72,9 @@ func (o *Options) Validate() error {
 	return err
 }
 
-// New returns an empty Store. If o is nil, it uses the defaults. If [Options.Validate] returns an error,
-// New panics with that error. Call Validate first if an option comes from outside the program, such as a
-// Floor that was read from a file.
+// New returns an empty Store. If o is nil, the Store uses the defaults. If [Options.Validate] returns an
+// error, New panics with that error. Call Validate first if an option comes from outside the program, such as
+// a Floor that was read from a file.
 func New(o *Options) *Store {
 	if err := o.Validate(); err != nil {
 		panic(err)
@@ -115,16 +115,16 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record of the given name with next, and returns the new Snapshot. It returns
-// [lease.ErrConflict] and the current Snapshot if the version of the record is no longer old.Version, or if
-// the lease or its break period has ended since the time old.Now.
+// Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
+// record is no longer old.Version, or if the lease or its break period has ended since the time old.Now, Swap
+// returns [lease.ErrConflict] and the current Snapshot.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
 //   - ctx is done.
 //   - [lease.CheckName] refuses the name.
 //   - [lease.Record.Validate] refuses the new record.
-//   - The Epoch of the new record is lower than that of the stored one. The error is a [*lease.FieldError]
+//   - The Epoch of the new record is lower than that of the stored record. The error is a [*lease.FieldError]
 //     with the Code [lease.ErrCorrupt].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
@@ -157,10 +157,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put stores the record next in the entry e, or in a new entry for the name if e is the absence. Then it
-// signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
-// record that was just stored, the returned entry is no longer in the shard. The caller holds the mutex
-// of the shard.
+// put stores the record next in the entry e, or in a new entry if the Store has no record of the name. Then
+// it signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the record
+// that was just stored, the returned entry is no longer in the shard. The caller holds the mutex of the
+// shard.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -168,7 +168,7 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	case e.isAbsence():
 		e, checks = sh.add(hash, name), 2
 	case sh.swaps%8 == 0:
-		checks = 1 // forget old names even if the Store gets no new names
+		checks = 1 // delete old records even if there are no new names
 	}
 	sh.put(e, next, sh.swaps, elapsed)
 	sh.signal(name)
@@ -176,8 +176,8 @@ func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Re
 	return e
 }
 
-// show sets *snap to the record and version of e. It does not return a Snapshot, because copying one is slow.
-// The version is formatted only when it is first needed. The caller holds the mutex of the entry's shard.
+// show sets *snap to the record and version of e. The version is formatted only when it is first needed. The
+// caller holds the mutex of the entry's shard.
 func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	if e.version == "" {
 		e.version = s.id.version(swapKind, e.number)
@@ -185,13 +185,13 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name, which selects its shard, and is its key in the map of the shard.
+// hash returns the hash of a name, which selects a shard, and is the key of the entry in that shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
 }
 
-// check panics if New did not make the Store.
+// check panics if the Store was not made by New.
 func (s *Store) check() {
 	if s.seed == (maphash.Seed{}) {
 		panic(notMade)
@@ -202,7 +202,7 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name, or the absence if the Store does not know the name. The caller holds
+// find returns the entry of the name, or the absence, the common entry of all unknown names. The caller holds
 // the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {

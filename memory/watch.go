@@ -7,12 +7,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Watch returns a channel with a capacity of 1. The channel receives a signal after every write of the
-// record with the given name, and when the Store deletes that record. One signal can stand for several
-// writes. The name need not have a record. The channel is closed only when ctx ends. A watch has no
-// goroutine.
+// Watch returns a channel with a capacity of 1. The channel receives a signal after every write of the record
+// with the given name, and when the Store deletes that record. One signal can stand for several writes. The
+// name need not have a record. The channel is closed only when ctx ends. A watch has no goroutine.
 //
-// No signal is sent when a lease expires, because nothing is written then. When a record is deleted, the
+// No signal is sent when a lease expires, because no record is written then. When a record is deleted, the
 // Epoch of all names without a record can rise, but only the watches of the deleted name get a signal.
 //
 // Watch returns an error if ctx is done, or if [lease.CheckName] rejects the name.
