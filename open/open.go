@@ -1,5 +1,5 @@
-// Package open opens the store that a URL names, so that a program can take its store from a flag or a
-// variable.
+// Package open opens the store that a URL names, so that a program can get the URL of its store from a flag
+// or an environment variable.
 //
 // A program imports the packages of the stores that it wants to open, as it imports the drivers of
 // database/sql:
@@ -8,7 +8,7 @@
 //
 //	store, err := open.Store(ctx, os.Getenv("LEASE_STORE")) // such as redis://localhost:6379
 //
-// The documentation of each of these packages describes its URLs, and where it takes credentials from.
+// The documentation of each package describes its URLs, and where the store gets its credentials.
 package open
 
 import (
@@ -37,23 +37,23 @@ type Leases interface {
 	// List lists the leases, as [lease.Lister] describes.
 	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
 
-	// Close frees what the store has opened, such as connections. It releases no lease. Call it when
+	// Close frees what the store has opened, such as connections. It releases no lease. Call Close when
 	// nothing uses the store any more.
 	Close() error
 }
 
-// An Opener opens the store of a URL with the scheme for which the Opener is registered. If the URL itself is
-// wrong, the Opener returns a [*URLError], or an error that wraps [ErrMalformed]. It need not send a request.
+// An Opener opens the store of a URL with the scheme for which the Opener is registered. It need not send a
+// request. If the URL itself is wrong, the Opener returns a [*URLError], or an error that wraps
+// [ErrMalformed].
 type Opener func(ctx context.Context, url string) (Leases, error)
 
-// ErrMalformed takes the place of the error of a parser whose text could contain the password of the URL.
+// ErrMalformed replaces the error of a URL parser, because its text could contain the password of the URL.
 var ErrMalformed = errors.New("malformed")
 
-// ErrNotImported means that the scheme of the URL is that of a store of this library whose package the program does
-// not import.
+// ErrNotImported means that the program does not import the package that opens URLs with this scheme.
 var ErrNotImported = errors.New("this program has no such store")
 
-// A URLError says what is wrong with the URL of a store. It never contains the URL, which can contain a
+// A URLError says what is wrong with the URL of a store. It does not contain the URL, which can include a
 // password.
 type URLError struct {
 	Scheme string // as in the URL; may be empty
@@ -81,16 +81,16 @@ var (
 	schemes = map[string]scheme{}
 )
 
-// elsewhere has the packages that register the schemes of this library.
+// elsewhere maps each scheme of this library to the package that registers the scheme.
 var elsewhere = map[string]string{
 	"azblob": "azlease", "etcd": "etcdlease", "file": "sqlitelease", "kube": "kubelease", "mysql": "mysqllease", "nats": "natslease",
 	"postgres": "pglease", "postgresql": "pglease", "redis": "redislease", "rediss": "redislease", "s3": "s3lease",
 }
 
 // Register makes [Store] open URLs with the given scheme by calling f. The form shows users what such a URL
-// looks like, for example "redis://HOST:PORT[/NUMBER]"; pass an empty form for a second name of the same
-// scheme. The package of a store calls Register from its function init. Register panics if f is nil, or if
-// the scheme is malformed or already registered.
+// looks like, for example "redis://HOST:PORT[/NUMBER]". If the scheme is a second name of another scheme,
+// pass an empty form. The package of a store calls Register from its function init. Register panics if f is
+// nil, or if the scheme is malformed or already registered.
 func Register(name, form string, f Opener) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -113,10 +113,9 @@ func Forms() (forms []string) {
 	return forms
 }
 
-// Store opens the store of a URL. The caller must close the store at the end. If the URL is wrong, or if no
-// package that the program imports has registered its scheme, the error is a [*URLError]. Store need not
-// send a request, so if the server cannot be reached, perhaps only a later request returns an error. If ctx
-// ends, Store returns.
+// Store opens the store of a URL. The caller must close the store at the end. If the URL is wrong, or if the
+// program imports no package that has registered its scheme, the error is a [*URLError]. Store need not send
+// a request, so a server that cannot be reached may only show in a later request. If ctx ends, Store returns.
 func Store(ctx context.Context, url string) (Leases, error) {
 	name, rest, found := strings.Cut(url, ":")
 	mu.RLock()
@@ -135,7 +134,7 @@ func Store(ctx context.Context, url string) (Leases, error) {
 	return leases, err
 }
 
-// unknown returns the error of a URL whose scheme no engine has registered.
+// unknown returns the error of a URL whose scheme is not registered.
 func unknown(url, name string, found bool) error {
 	forms := "; use one of " + strings.Join(Forms(), " ")
 	if len(Forms()) == 0 {
@@ -148,19 +147,18 @@ func unknown(url, name string, found bool) error {
 		return &URLError{name, fmt.Errorf("%w: import github.com/fencedlease/lease/%s%s", ErrNotImported, engine, forms)}
 	case strings.ContainsAny(url, "/.") && !strings.ContainsAny(url, ":@"):
 		return &URLError{"", errors.New("unknown store (for a file, write file:" + url + ")" + forms)}
-	case !found || !isScheme(name) || strings.Contains(url, "@") && !strings.HasPrefix(url[len(name):], "://"): // it may be a user of a URL without a scheme
+	case !found || !isScheme(name) || strings.Contains(url, "@") && !strings.HasPrefix(url[len(name):], "://"): // the name may be the user of a URL without a scheme
 		return &URLError{"", errors.New("unknown store" + forms)}
 	}
 	return &URLError{name, errors.New("unknown store" + forms)}
 }
 
-// isScheme reports whether a text can be the scheme of a URL.
 func isScheme(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' })
 }
 
-// Hosts returns the hosts and the path of a URL such as "nats://HOST:PORT,HOST:PORT/PATH". Package net/url
-// rejects such a URL if it has several hosts. If the URL has a user or parameters, or is malformed, the
+// Hosts returns the hosts and the path of a URL such as "nats://HOST:PORT,HOST:PORT/PATH", which package
+// net/url rejects because it has several hosts. If the URL has a user or parameters, or is malformed, the
 // error is a [*URLError].
 func Hosts(rawURL string) (hosts []string, path string, err error) {
 	name, rest, _ := strings.Cut(rawURL, "://")
