@@ -16,12 +16,12 @@ type Outcome struct {
 	Token    lease.Token // the fencing token of the lease if the Decision is Survive, and otherwise empty
 }
 
-// Check reads the lease, and returns an error if that fails, for example because a table or a permission
-// is missing. Call it when the program starts, before the member joins the cluster. Otherwise the first
-// request would be sent in the first split, and if the store cannot be used then, all members go down.
+// Check reads the lease, and returns an error if that fails, for example because a table or a permission is
+// missing. Call Check when the program starts, before the member joins the cluster. Otherwise an unusable
+// store is only noticed in the first split, when all members then go down.
 //
-// After Check, the member ignores a split that was decided before it started, so it never survives with
-// the token of such a split. Check waits for a decision that is in flight, and takes at most Timeout.
+// Check also makes the member ignore every split that was decided before, so that it never survives with the
+// token of such a split. Check waits for a running call of Decide, and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
 	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
@@ -38,11 +38,12 @@ func (d *Decider) Check(ctx context.Context) error {
 	return err
 }
 
-// Token reads the token of the part of the given view, which has survived. A member can have an older
-// token if the same split came twice within Spread + Delay + Timeout, and in between the member was
-// undecided, or restarted without [Decider.Check]. So if a guard rejects the token of the Outcome as
-// stale, use the token that Token returns. If the guard rejects that too, or Token returns an error, go
-// down. Token takes at most Timeout.
+// Token reads the token with which the part of the given view has survived. Call Token if a guard rejects the
+// token of an Outcome as stale, and use the result instead. If the guard rejects that token too, or Token
+// returns an error, go down. Token takes at most Timeout.
+//
+// The token of an Outcome can be stale if the same split occurs twice within Spread + Delay + Timeout, and
+// the member was undecided in between, or restarted without [Decider.Check].
 func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	v, err := v.sorted(d.self)
 	if err != nil {
@@ -59,7 +60,6 @@ func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	return tok, nil
 }
 
-// read reads the lease.
 func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
@@ -70,14 +70,14 @@ func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 	return res, nil
 }
 
-// Decide decides for the given view. Call it when the view has been stable for a moment. It takes at most
+// Decide decides for the given view. Call Decide when the view has been stable for a moment. It takes at most
 // Delay + Timeout. If the view changes, end ctx and call Decide with the new view. The earlier call then
-// returns Undecided and the error of ctx, and undoes its request in the background, for at most Timeout;
-// the next call waits for that. The calls of one Decider run one after the other.
+// returns Undecided and the error of ctx, and releases in the background, for at most Timeout, what it may
+// have acquired. The next call waits for this release. The calls of one Decider run one after the other.
 //
-// If the lease was not granted to this part in time, the decision is Down, and the error says why. The
-// error is nil if another part has the lease, if no reachable member counts, or if the decision is
-// Survive or Whole. Decide panics if ctx is nil.
+// If the lease was not granted to this part in time, the decision is Down, and the error says why. The error
+// is nil if another part has the lease, if no reachable member counts, or if the decision is Survive or
+// Whole. Decide panics if ctx is nil.
 func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
 	if ctx == nil {
 		panic("majority: Decide: the context must not be nil")
@@ -116,11 +116,11 @@ type attempt struct {
 	*Decider
 	v     *View
 	began time.Time
-	id    lease.ID // the ID to acquire with; zero if this member does not ask
-	maybe bool     // the lease may have been granted to id, or may still be
+	id    lease.ID // the ID of this member's acquires; zero if the member only reads
+	maybe bool     // whether the lease may have been granted to id, or may still be
 }
 
-// run asks or reads until there is a decision. The context limited is ctx with the time limit.
+// run sends requests until there is a decision. The context limited is ctx with the time limit of a decision.
 func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 	if t.began.Before(t.heldUntil) {
 		t.id = t.held
@@ -163,7 +163,7 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 	return t.end(ctx, why)
 }
 
-// end returns the outcome of an attempt that has ended because ctx is done or the time limit has passed.
+// end returns the outcome of an attempt without a decision, because ctx is done or the time limit has passed.
 func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -171,8 +171,7 @@ func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	return Outcome{Decision: Down}, fmt.Errorf("majority: no decision within %v: %w", t.limit, why)
 }
 
-// request sends an acquire with the given owner if this member is the one of its part that requests the
-// lease, and otherwise a read.
+// request sends an acquire with the given owner if this member acquires for its part, and otherwise a read.
 func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
 	defer cancel()
@@ -186,9 +185,9 @@ func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	return o
 }
 
-// confirm tells the other members of this part that the lease has been granted. They may believe it from
-// the first attempt on, so the lease is not released any more. If no attempt is answered, they go down,
-// and this member survives with its claim.
+// confirm writes the mark into the lease, so that the other members of this part survive. They may see the
+// mark even if its write is not answered, so the lease is not released any more. If no attempt to write the
+// mark succeeds, the other members go down, and this member survives.
 func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
 	for limited.Err() == nil {
@@ -200,7 +199,7 @@ func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 	}
 }
 
-// release gives up a grant that was not believed. If that fails, the lease ends by itself.
+// release releases a lease on which no member relies. If the release fails, the lease ends by itself.
 func (t *attempt) release(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout)
 	defer cancel()

@@ -10,11 +10,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what a member sees of the cluster. The names may be in any order. If only some members count,
-// such as those with a certain role, leave the others out of both lists; a member that does not count
-// still decides.
+// A View is what a member sees of the cluster. The names may be in any order. If only members with a certain
+// role count, for example, leave the others out of both lists. A member that does not count can call Decide,
+// too.
 type View struct {
-	Reachable   []string // the members that this one reaches, with itself
+	Reachable   []string // the members that this member reaches, including itself
 	Unreachable []string // the other members that have not left
 }
 
@@ -22,10 +22,10 @@ type View struct {
 type Decision uint8
 
 const (
-	Undecided Decision = iota // keep waiting: the context ended, or an argument is bad
-	Whole                     // go on: no member is unreachable
+	Undecided Decision = iota // keep waiting, because the context has ended or an argument is bad
+	Whole                     // go on, because no member is unreachable
 	Survive                   // go on, and remove the unreachable members
-	Down                      // stop, and do not come back without a restart
+	Down                      // stop, and do not join the cluster again without a restart
 )
 
 // String returns the name of the decision in lower case.
@@ -37,7 +37,7 @@ func (d Decision) String() string {
 	return fmt.Sprintf("Decision(%d)", uint8(d))
 }
 
-// sorted returns the view with sorted lists that have no name twice.
+// sorted returns the view with its lists sorted and without duplicate names.
 func (v View) sorted(self string) (View, error) {
 	s := View{slices.Compact(slices.Sorted(slices.Values(v.Reachable))), slices.Compact(slices.Sorted(slices.Values(v.Unreachable)))}
 	for _, m := range s.Unreachable {
@@ -51,14 +51,14 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner that the lease gets when the given member holds it for its part. It contains
-// the token of all survivors, which is that of the first acquire, because writing the mark again gives
-// the lease a newer token.
+// mark returns the owner of the lease by which the given member tells its part that it has acquired the
+// lease. The mark contains the token of the first acquire, which all survivors use, because writing the mark
+// gives the lease a newer token.
 func (v *View) mark(member string, tok lease.Token) string {
 	return v.part() + "-" + string(tok) + " " + member
 }
 
-// part returns a text that differs between parts and between splits.
+// part returns a text that identifies a part of a cluster in a split.
 func (v *View) part() string {
 	h := sha256.New()
 	for _, list := range [][]string{v.Reachable, v.Unreachable} {
@@ -70,20 +70,20 @@ func (v *View) part() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// readMark returns the part, the token and the member of a mark. A claim has the part "claim" and no token.
+// readMark returns the parts of a mark. For a claim, the part is "claim" and the token is empty.
 func readMark(owner string) (part string, tok lease.Token, member string) {
 	marked, member, _ := strings.Cut(owner, " ")
 	part, text, _ := strings.Cut(marked, "-")
 	return part, lease.Token(text), member
 }
 
-// claim is the owner of the lease until the claimant knows that it has been granted.
+// claim returns the owner with which a member acquires the lease, until it writes the mark.
 func claim(member string) string { return "claim " + member }
 
 // An observation is the answer to one request of a member.
 type observation struct {
-	asked bool // an acquire, and not a read
-	late  bool // the decision had to be made before the answer arrived
+	asked bool // whether the request was an acquire, and not a read
+	late  bool // whether the answer arrived too late for the decision
 	res   lease.Result
 	err   error
 }
@@ -91,10 +91,10 @@ type observation struct {
 // granted reports whether the request was an acquire that was granted.
 func (o *observation) granted() bool { return o.asked && o.err == nil }
 
-// unknown reports whether the request may have been carried out, or may still be.
+// unknown reports whether the outcome of the request is unknown.
 func (o *observation) unknown() bool { return o.err != nil && lease.CodeOf(o.err) == 0 }
 
-// A step is what follows from an observation.
+// A step is what a member does after an observation.
 type step uint8
 
 const (
@@ -103,8 +103,8 @@ const (
 	down
 )
 
-// judge says what a member with the view v does after an observation. A grant counts only if it locks
-// the lease until every other part has decided.
+// judge returns what a member with the view v does after an observation. A grant counts only if it locks the
+// lease until every other part has decided.
 func judge(d *Decider, v *View, o observation) step {
 	enough := o.res.MinRemaining >= d.window
 	if o.late || o.granted() {
@@ -119,8 +119,7 @@ func judge(d *Decider, v *View, o observation) step {
 	part, tok, holder := readMark(o.res.Record.Owner)
 	switch {
 	case part == v.part():
-		// The mark of an earlier split can name the same part, but its token is one that this member has already
-		// seen.
+		// The mark of an earlier split can be the same, but this member has already seen its token.
 		if enough && o.res.Record.State == lease.Leased && tok.Compare(d.newest) > 0 {
 			return survive
 		}

@@ -12,19 +12,20 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options or a
-// zero field means the default.
+// Options configure a [Decider]. All members of a cluster must have the same Options. A nil *Options means
+// the defaults. If a field is zero, its default is used.
 type Options struct {
 	// Delay is how long a part with fewer than half of the members waits before it requests the lease.
 	// Default: 2s.
 	Delay time.Duration
 
-	// Timeout is how long a member waits for an answer, with all attempts. A decision takes at most
-	// Delay + Timeout. Default: 5s.
+	// Timeout is how long a member waits for an answer, including all retries. A decision takes at most as
+	// long as Delay and Timeout together. Default: 5s.
 	Timeout time.Duration
 
-	// Spread is the longest time between the calls of Decide of any two members for the same split. The lease
-	// lasts 2 (Spread + Delay + Timeout), 54 s by default, which the authority must allow. Default: 20s.
+	// Spread is the longest time that may pass between the first and the last call of Decide in one split.
+	// The authority must allow leases of twice Delay, Timeout and Spread together, 54 s by default. Default:
+	// 20s.
 	Spread time.Duration
 
 	// Interval is the time between two requests of a member. Default: Timeout/10.
@@ -64,28 +65,28 @@ func (o *Options) complete() (c Options, err error) {
 	return c, err
 }
 
-// A Decider decides for one member. Its methods are safe for concurrent use by several goroutines.
+// A Decider decides whether one member of a cluster survives a split. It is safe for concurrent use.
 type Decider struct {
 	authority lease.Authority
 	name      string
 	self      string
 	o         Options
 	limit     time.Duration // how long one decision may take
-	window    time.Duration // how long others may still ask, counted from a grant that is believed
+	window    time.Duration // how long other parts may still decide, counted from a grant
 	hold      time.Duration // the duration of the lease
 
-	judge func(d *Decider, v *View, o observation) step // judge, except in tests
-	newID func() lease.ID                               // random, except in tests
+	judge func(d *Decider, v *View, o observation) step // the function judge, except in tests
+	newID func() lease.ID                               // returns a random ID, except in tests
 
-	busy      chan struct{} // has an element while a decision or its release is in flight
-	held      lease.ID      // the ID of the last grant that was believed, guarded by busy
-	heldUntil time.Time     // when it has ended for certain, guarded by busy
-	newest    lease.Token   // with which this member has survived, or that Check has read, guarded by busy
+	busy      chan struct{} // has an element while a decision or its release is running
+	held      lease.ID      // the ID of the last grant on which this member relied; guarded by busy
+	heldUntil time.Time     // when that grant has certainly ended; guarded by busy
+	newest    lease.Token   // the newest token with which this member has survived, or that Check has read; guarded by busy
 }
 
 // New returns a Decider for the member self. New sends no request, so call [Decider.Check] when the program
-// starts. All members of the cluster pass the same name of a lease that nothing else uses. If an argument or
-// an option is out of range, New returns a [*lease.FieldError].
+// starts. The name is that of a lease which all members of the cluster share and which nothing else uses. If
+// an argument or an option is out of range, New returns a [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {
 		return nil, fields.Missing("New.a")
