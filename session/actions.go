@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// Actions are the functions that carry out the effects of one input to the state machine. Only a hook of the
-// Trace may block, and the function that sets the alarm, if the method After of the Clock blocks.
+// Actions are the functions that carry out the effects of one input to the state machine. Of these functions,
+// only the hooks of the Trace may block, and the function that sets the alarm if Clock.After blocks.
 type actions struct {
 	acts    []func() // before the requests, such as the end of contexts
 	sends   []*sending
@@ -57,8 +57,8 @@ func (a *actions) perform() {
 }
 
 // performHere is like perform, but sends a single request on the current goroutine, which must be free to
-// wait for the answer. If there are hooks or outcomes to deliver, or the Clock can block, it just calls
-// perform.
+// wait for the answer. If there are hooks or outcomes to deliver, or the Clock can block, performHere just
+// calls perform.
 func (a *actions) performHere() {
 	if len(a.sends) != 1 || len(a.hooks)+len(a.answers) > 0 || !a.sends[0].s.onSystemClock() {
 		a.perform()
@@ -96,7 +96,7 @@ func (s *Session) onSystemClock() bool {
 	return ok
 }
 
-// take returns the actions for the effects of one input. The caller holds the mutex mu, and must unlock it
+// take returns the actions for the effects of one input. The caller holds the mutex mu, and must unlock mu
 // before it performs the actions.
 func (s *Session) take(now time.Time) *actions {
 	p := spareActions.Get().(*actions)
@@ -158,7 +158,7 @@ func (s *Session) take(now time.Time) *actions {
 	return p
 }
 
-// A sending is a request on its way to the authority. It implements the request of [tasks.Call].
+// A sending is a request on its way to the authority, which [tasks.Call] carries out.
 type sending struct {
 	s        *Session
 	ctx      context.Context // has the values of the caller's context; may have ended
@@ -167,8 +167,8 @@ type sending struct {
 	sent     time.Time // when the request was sent; zero if it did not wait
 }
 
-// send sends the request, and passes the answer to the state machine. The caller has already counted send as
-// a task. The time limit of each request is the RequestTimeout.
+// send sends the request, and passes the answer to the state machine. The caller has already registered send
+// as a running task. The time limit of each request is the RequestTimeout.
 func (w *sending) send() {
 	defer tasks.EvenOnExit(w.s.tasks.End)
 	tasks.Call(w.ctx, w.s.o.Clock, w.s.o.RequestTimeout, w.patience, w)

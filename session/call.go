@@ -26,9 +26,9 @@ func needContext(ctx context.Context, call string) {
 // goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a new
 // term.
 //
-// Acquire usually sends one request. If the Session still has to release an old ID, it sends the release
-// first. A take-over needs two more requests. The context of each request ends after RequestTimeout.
-// [lease.Lease] describes Acquire over a store without a clock.
+// Acquire usually sends one request. If the Session still has to release an earlier lease ID, it sends that
+// release first. A take-over ([Options.TakeOver]) needs two more requests. The context of each request ends
+// after RequestTimeout. [lease.Lease] describes Acquire over a store without a clock.
 func (s *Session) Acquire(ctx context.Context) (bool, error) {
 	_, ok, err := s.AcquireWithToken(ctx)
 	return ok, err
@@ -37,9 +37,9 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // AcquireWithToken is like [Session.Acquire], but also returns the fencing token of the lease, which is empty
 // unless AcquireWithToken returns true.
 //
-// Concurrent calls are served one after the other. A call returns at once if ctx ends, with the error of ctx,
-// or if Release or Close is called, with [lease.ErrReleased]. If the authority grants the lease after that,
-// the Session releases the lease before it serves the next call.
+// Concurrent calls are served one after the other. If ctx ends, a call returns the error of ctx at once, and
+// if Release or Close is called, [lease.ErrReleased]. If the authority grants the lease to such a call, the
+// Session releases it before it serves the next call.
 //
 // If the authority did not answer a release, the release is sent again by the next call of Release or Close,
 // or when an Acquire is refused because the lease is still locked. A finite lease ends even without a
@@ -100,16 +100,16 @@ func (s *Session) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool, err
 //   - nil if the lease is released, or if there was nothing to release;
 //   - the [*lease.LostError] of a loss, if it is the first Release since the loss and no Acquire came in
 //     between. In this way a program that acquires, works and releases learns that it lost its lease;
-//   - an error if ctx has ended or a request has failed. The lease can then stay locked until it expires.
-//     Call Release again to release it earlier.
+//   - an error if ctx has ended or a request has failed. The lease can then stay locked until it expires. To
+//     release the lease earlier, call Release again.
 //
 // Release also ends an Acquire that is still running. If that Acquire, or an earlier call with an unknown
-// outcome, may have acquired the lease, Release releases the lease and waits for the answer. It does the same
-// if another holder may have handed the lease over to the ID that [Session.ID] has returned. Release does not
-// call the handlers of OnLost.
+// outcome, may have acquired the lease, Release releases the lease and waits for the answer. Release also
+// releases a lease that another holder may have handed over to the ID that [Session.ID] has returned. Release
+// does not call the handlers of OnLost.
 //
 // Release sends its request even if ctx is done. If ctx ends while Release waits for the answer, it returns
-// the error of ctx. A context of [Session.WhileHeld] is an exception: Release itself ends that context, and
+// the error of ctx. The exception is a context of [Session.WhileHeld]: Release itself ends that context, and
 // still waits for the answer. The context of each request ends after RequestTimeout.
 //
 // If an Acquire of an infinite lease had an unknown outcome, call Release twice, the second time after a
@@ -120,10 +120,10 @@ func (s *Session) Release(ctx context.Context) error {
 }
 
 // ReleaseUncertain releases the lease if it was acquired by an Acquire whose outcome is unknown. Unlike
-// Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire. Call
-// it after an Acquire with an unknown outcome, if no other Acquire follows, because otherwise the lease can
-// stay locked although no program uses it. [Run], [TryRun] and [AcquireWait] call it themselves. If ctx ends,
-// ReleaseUncertain returns as [Session.Release] does.
+// Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire. If an
+// Acquire has an unknown outcome and no other Acquire follows, call ReleaseUncertain, because otherwise the
+// lease can stay locked although no program uses it. [Run], [TryRun] and [AcquireWait] call ReleaseUncertain
+// themselves. If ctx ends, ReleaseUncertain returns as [Session.Release] does.
 func (s *Session) ReleaseUncertain(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
@@ -131,16 +131,16 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of the
 // receiver. The authority replaces the ID of the sender with that of the receiver in one step, so no other
 // holder can acquire the lease in between. When the receiver next calls Acquire, the authority grants the
-// lease with a newer token, unless the lease has ended before. Until then the lease stays locked, and its
-// record still has the Owner of the sender. If the receiver crashes before it calls Acquire, a finite lease
-// stays locked until it expires, and an infinite one until it is broken.
+// lease with a newer token, unless the lease has ended before. Until the receiver calls Acquire, the lease
+// stays locked, and its record has the Owner of the sender. If the receiver crashes before it calls Acquire,
+// a finite lease stays locked until it expires, and an infinite one until it is broken.
 //
-// HandOver ends the sender's term as Release does, even if it returns an error, because the receiver may
-// already hold the lease. The handlers of OnLost are not called. HandOver returns
+// HandOver ends the sender's term as Release does, even if HandOver returns an error, because the receiver
+// may already hold the lease. The handlers of OnLost are not called. HandOver returns
 //
 //   - nil if the authority has given the lease to the receiver;
-//   - the refusal if the authority refuses the hand-over, for example because the lease is breaking. The
-//     Session then sends a release before HandOver returns.
+//   - the refusal if the authority refuses the hand-over, for example because the lease is breaking. After a
+//     refusal, the Session sends a release before HandOver returns.
 //   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
 //
 // The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and should
@@ -160,8 +160,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
-// relinquish makes a call that may end the term, such as Release. That call ends the contexts of WhileHeld.
-// If ctx is one of them, relinquish still waits for the answer.
+// relinquish makes a call that may end the term, such as Release. If ctx is a context of WhileHeld, which the
+// call itself ends, relinquish still waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -176,9 +176,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 }
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While the
-// Session holds the lease, it is the ID of the lease, and otherwise the ID that the next Acquire proposes. Do
-// not call ID just to write a log record: after the call, Release also releases a lease that another holder
-// has handed over to the returned ID, until the ID changes.
+// Session holds the lease, the result is the ID of the lease, and otherwise the ID that the next Acquire
+// proposes. Do not call ID just to write a log record: after the call, Release also releases a lease that
+// another holder has handed over to the returned ID, until the ID changes.
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
 // returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked until it
@@ -189,22 +189,22 @@ func (s *Session) ID() (id lease.ID) {
 	return id
 }
 
-// Close releases the lease and waits until all requests and timers of the Session have ended. After that, the
-// Session sends nothing more. Once Close is called, no more handlers are started, and Acquire and HandOver
-// return [lease.ErrClosed]. Close does not wait for running handlers, so a handler may call Close. Close may
-// be called more than once, and does not report an earlier loss. It returns
+// Close releases the lease and waits until all requests and timers of the Session have ended. Once Close is
+// called, the Session starts no more handlers, and Acquire and HandOver return [lease.ErrClosed]. Close does
+// not wait for running handlers, so a handler may call Close. Close may be called more than once, and does
+// not report an earlier loss. It returns
 //
 //   - nil if the lease is released, or if there was nothing to release;
 //   - the error of the release, if the release has failed. The lease can then stay locked until it expires.
-//   - the error of ctx, if ctx ends while Close waits. The running requests end by themselves. When they have
-//     returned, the Session once more releases every ID under which they may have acquired the lease.
+//   - the error of ctx, if ctx ends while Close waits. The running requests end by themselves, and the
+//     Session then once more releases every ID under which they may have acquired the lease.
 //
-// Often the usual context is already done when a program stops, or when a clean-up function of a test runs.
-// Call Close with a new context there. Close waits for every request, so the new context needs a deadline if
-// a call of your authority may not return after its own context has ended.
+// When a program stops, or a clean-up function of a test runs, the usual context is often already done, so
+// call Close with a new context. Give the new context a deadline if a call of your authority may not return
+// after the context of the call has ended, because Close waits for every request.
 //
-// A request that reaches the authority after Close cannot be undone. If it acquires an infinite lease, the
-// lease does not end by itself, so prefer a finite Duration.
+// A request that reaches the authority after Close cannot be undone. If such a request acquires an infinite
+// lease, the lease does not end by itself, so prefer a finite Duration.
 func (s *Session) Close(ctx context.Context) error {
 	s.onLost.Close()
 	s.onBreak.Close()

@@ -82,7 +82,7 @@ func (r *runner) refusal() error {
 	return lease.ErrHeldByOther
 }
 
-// reportAttempt logs the failure or recovery of a Lease that is not a Session. A Session does this itself.
+// reportAttempt logs failed attempts, and the first success after them. A Session logs its attempts itself.
 func (r *runner) reportAttempt(c *contention, err error) {
 	if r.session != nil {
 		return
@@ -98,7 +98,7 @@ func (r *runner) reportAttempt(c *contention, err error) {
 	}
 }
 
-// waitForTurn waits until another attempt may succeed. It returns an error if no attempt can ever succeed.
+// waitForTurn waits until another attempt may succeed, or returns an error if no attempt ever can.
 func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) error {
 	if locked {
 		spreads := 0
@@ -131,8 +131,8 @@ func (r *runner) pause(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, r.clock, r.shorten(d, 0.5))
 }
 
-// shorten shortens a duration at random, by at most the given fraction. It uses the Rand of the Session, if
-// any.
+// shorten shortens a duration at random, by at most the given fraction. The random numbers come from the Rand
+// of the Session, if there is one.
 func (r *runner) shorten(d time.Duration, part float64) time.Duration {
 	if r.session == nil {
 		return jitter.Source{Reader: &rand.Reader}.Shorten(d, part)

@@ -1,6 +1,6 @@
-// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it in
-// the background. At any time and without a request, the Session can say whether the lease is certainly
-// still held. If the lease is lost, it calls the handlers that the program has registered.
+// Package session holds leases. A [Session] acquires a lease from any lease.Authority, and renews it in the
+// background. At any time and without a request, the Session can say whether the lease is certainly still
+// held. If the lease is lost, the Session calls the handlers that the program has registered.
 //
 //	s, err := session.New(authority, "jobs/nightly", nil)
 //	ok, err := s.Acquire(ctx)

@@ -20,8 +20,8 @@ type FollowOptions struct {
 }
 
 // Follow returns the states of the lease with the given name, as they change: who has it, with which token,
-// and until when. A renewal is a change too. The first state comes at once. Follow is for observers: it does
-// not acquire the lease, and an observer sees a change only after it has happened.
+// and until when. A renewal is a change too. The first state is the current one. Follow is for observers: it
+// does not acquire the lease, and an observer sees a change only after it has happened.
 //
 // Follow reads the record at least once in every Interval, because the watch of a store may leave out grants
 // and renewals. If the authority is a [lease.Watcher], Follow also reads after each signal, and when the

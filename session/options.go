@@ -30,9 +30,8 @@ type Options struct {
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. That holder loses the
 	// lease with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner
-	// is dead, for example because the process has crashed and restarted. In case such a holder is still
-	// alive, TakeOver turns Watch on, so that the holder, if it has set TakeOver too, soon learns of its
-	// loss.
+	// is dead, for example because the process has crashed and restarted. TakeOver turns Watch on, because an
+	// earlier holder that is still alive, and has set TakeOver too, then soon learns of its loss.
 	//
 	// TakeOver needs an Owner. A lease that is breaking is not taken over. If the authority does not report
 	// the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
@@ -43,10 +42,9 @@ type Options struct {
 	// the lease stays locked until somebody breaks it.
 	Duration time.Duration
 
-	// RenewInterval is the time between two renewals. If it is longer than half of U - sent, the time for
-	// which the Session relies on one grant, the Session uses that half. An infinite lease is renewed, too,
-	// because the answer shows whether the lease was broken. Default: Duration/3, or 10 s for an infinite
-	// lease.
+	// RenewInterval is the time between two renewals. The Session limits it to half of U - sent, the time for
+	// which the Session relies on one grant. An infinite lease is renewed, too, because the answer shows
+	// whether the lease was broken. Default: Duration/3, or 10 s for an infinite lease.
 	//
 	// The Session shortens each interval at random by up to a tenth, and the first one after an Acquire by up
 	// to nine tenths, so that leases that were acquired together are renewed at different times.
@@ -55,8 +53,9 @@ type Options struct {
 	// RequestTimeout is the time limit of one request to the authority. The error of a request that timed out
 	// does not match context.DeadlineExceeded, so that a caller can tell it from the end of the caller's own
 	// context. If the server of a store is overloaded, a renewal can wait in the process before it is sent.
-	// With the default Clock, up to three times the RequestTimeout of this wait do not count, as long as the
-	// answer can still arrive before the stop window. Default: Duration/6, but at most 5 s.
+	// With the default Clock, the time limit does not include this wait, which is at most three times the
+	// RequestTimeout, and short enough for the answer to arrive before the stop window. Default: Duration/6,
+	// but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.
@@ -133,8 +132,8 @@ const (
 	defaultStopWindow     = 5 * time.Second // at most
 
 	// shortest is the lower limit of the durations in Options and RunOptions, except Margin, MaxClockJump and
-	// WakeJitter. A shorter duration is nearly always a number without a unit. As an interval, it would make
-	// the Session send requests without a pause.
+	// WakeJitter. A shorter duration is nearly always a number without a unit. As an interval, such a
+	// duration would make the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
@@ -145,7 +144,7 @@ const (
 // New chooses a different one for each Session.
 //
 // If an option is invalid, Complete returns the same error as New. The error wraps a [*lease.FieldError] for
-// each problem, which always names a field that the caller has set, and not one with a default.
+// each problem, and each names a field that the caller has set.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -207,8 +206,8 @@ func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
-// inRange checks the range of each field. Only a StopWindow that given leaves to its default may be shorter
-// than the constant shortest.
+// inRange checks the range of each field. The default of StopWindow may be shorter than the constant
+// shortest.
 func (o *Options) inRange(given *Options) error {
 	var errs []error
 	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
@@ -245,9 +244,9 @@ func (o *Options) inRange(given *Options) error {
 }
 
 // leaveTime checks that a failed renewal can be retried before the stop window begins. If there is too little
-// time for that, the error names one of the fields that the caller has set. The error prefers a field that
-// solves the problem alone, and states its largest allowed value. Otherwise the error names the first field
-// that the caller has set, and the shortest Duration that is enough, if there is one.
+// time for that, the error names one of the fields that the caller has set. If a smaller value of one such
+// field is enough, the error names that field and its largest allowed value. Otherwise the error names the
+// first field that the caller has set, and the shortest Duration that is enough, if any.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {
@@ -329,7 +328,7 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 }
 
 // timeLeft returns how much time is left before U after a renewal and its retry have both timed out. The
-// StopWindow must fit into that time.
+// StopWindow must fit into the time that is left.
 func (o *Options) timeLeft() time.Duration {
 	machine := o.machine()
 	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay

@@ -15,10 +15,9 @@ import (
 // A Trace is a set of hooks for the events of a [Session], for metrics and tests. Any hook may be nil. A hook
 // is called after its event, without a lock. Several hooks may run at the same time.
 //
-// A hook must not block, because it delays the method call whose event it reports. A hook must not make the
-// Session send a request either, which the handlers of OnLost and OnBreaking may do. The Session does not
-// recover from a panic in a hook. Most hooks run on a goroutine of the Session, where a panic ends the
-// process.
+// A hook must not block, because it delays the method call whose event it reports. Unlike a handler of OnLost
+// or OnBreaking, a hook must not make the Session send a request. The Session does not recover from a panic
+// in a hook. Most hooks run on a goroutine of the Session, where a panic ends the process.
 type Trace struct {
 	// Acquire is called after each attempt to acquire the lease. A take-over counts as one attempt, although
 	// it takes several requests. The hook is not called if Acquire returns before it has sent a request, or
@@ -28,22 +27,22 @@ type Trace struct {
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
-	// Breaking is called when the Session learns that its lease was broken with a grace period. It is called
-	// again if the grace period is shortened.
+	// Breaking is called when the Session learns that its lease was broken with a grace period. If the grace
+	// period is shortened, Breaking is called again.
 	Breaking func(BreakInfo)
 
 	// Stopping is called when the stop window of a term begins. At that time the contexts of WhileHeld have
-	// already ended, with the LostError as their cause, whose Reason is [lease.ErrStopWindow]. The lease is
-	// lost one StopWindow later, unless a renewal is granted first. Such a renewal ends the stop window, so a
+	// already ended. Their cause is the LostError, with the Reason [lease.ErrStopWindow]. The lease is lost
+	// one StopWindow later, unless a renewal is granted first. A renewal in the stop window ends it, so a
 	// term can have several stop windows. Stopping is not called for a loss without a stop window, for
 	// example after the process was suspended.
 	Stopping func(*lease.LostError)
 
-	// Released is called after every release and every hand-over, with its outcome. This includes the release
-	// of a lease that was acquired or renewed too late.
+	// Released is called after every release and every hand-over, with its outcome. This includes releases of
+	// a lease that was acquired or renewed too late.
 	Released func(ReleaseInfo)
 
-	// Ended is called once for every term, when CheckAlive has turned false. The Reason in its argument tells
+	// Ended is called once for every term, when CheckAlive has turned false. The Reason in the EndInfo tells
 	// a release from a loss. To count losses, also count the errors of [Run] that match fencing.ErrStale,
 	// because a guard can reject a write before the Session has noticed that it lost the lease.
 	Ended func(EndInfo)
@@ -93,9 +92,9 @@ type EndInfo struct {
 	Name  string      // the name of the lease
 	Token lease.Token // the token of the term that has ended
 
-	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the term before a stop
-	// window had begun, and [lease.ErrStopWindow] if one of them ended it after that. After a loss,
-	// Reason is the Reason of the LostError.
+	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the term before a stop window had
+	// begun, and [lease.ErrStopWindow] if one of these calls ended the term after that. After a loss, Reason
+	// is the Reason of the LostError.
 	Reason lease.Code
 	Err    error // the *lease.LostError of the loss or of the stop window; nil if Reason is ErrReleased
 }
@@ -127,9 +126,9 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 //
 // The Session learns of a break from its next renewal. If that renewal does not fail, the Session knows of
 // the break after at most RequestTimeout + RenewInterval, or 2 RequestTimeout if that is longer. With
-// [Options.Watch], it learns of a break after one read of the record and one renewal. If the grace period of
-// a break ends before the Session learns of the break, only the fencing token protects the data from late
-// writes.
+// [Options.Watch], the Session learns of a break after one read of the record and one renewal. If the grace
+// period of a break ends before the Session learns of the break, only the fencing token protects the data
+// from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
 	s.step(nil)
@@ -142,8 +141,8 @@ func needHandler(isNil bool, method string) {
 	}
 }
 
-// report logs an event. It returns functions that call the handlers and the hook for the event, or a nil hook
-// if the Trace has no hook for the event. The caller holds mu, so that the log has the events in order.
+// report logs an event. It returns functions that call the handlers and the hook for the event. The hook is
+// nil if the Trace has none. The caller holds mu, so that the log has the events in order.
 func (s *Session) report(event any) (calls []func(), hook func()) {
 	t := s.o.Trace
 	if t == nil {

@@ -17,14 +17,13 @@ import (
 )
 
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a field is
-// zero, its default is used. Each of the three functions returns a [*lease.FieldError] with the code
-// [lease.ErrOption] if a time is negative, or if a time other than WakeJitter is not zero but shorter than 1
-// ms.
+// zero, its default is used. The three functions return a [*lease.FieldError] with the code [lease.ErrOption]
+// if a time is negative. Except for WakeJitter, a time that is not zero must also be at least 1 ms.
 type RunOptions struct {
 	// AcquireInterval is the time between two attempts to acquire the lease, shortened at random by up to
-	// half. It applies after a failed attempt, and to a Lease that is not a [lease.Waiter]. While attempts
-	// keep failing, the interval doubles each time, up to 10 s or AcquireInterval, whichever is longer.
-	// Default: 1 s.
+	// half. Run waits for an AcquireInterval after a failed attempt, and if the Lease is not a
+	// [lease.Waiter]. While attempts keep failing, the interval doubles each time, up to 10 s or
+	// AcquireInterval, whichever is longer. Default: 1 s.
 	AcquireInterval time.Duration
 
 	// WakeJitter spreads the requests of several processes that learn at the same time that the lease may be
@@ -36,8 +35,8 @@ type RunOptions struct {
 
 	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned. The
 	// limit also applies to the release that Run sends if it stops trying after an attempt with an unknown
-	// outcome. Its error does not match context.DeadlineExceeded. A Lease that ignores its context ignores
-	// the limit. Default: 10 s.
+	// outcome. The error of a release that timed out does not match context.DeadlineExceeded. A Lease that
+	// ignores its context ignores the limit. Default: 10 s.
 	ReleaseTimeout time.Duration
 
 	// Again reports whether Run contends for the lease again after a term, which lasts from a grant to its
@@ -46,9 +45,9 @@ type RunOptions struct {
 	// other holders get their turn, and contends again. Default: Run does not contend again.
 	//
 	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
-	// [lease.ErrIDMismatch]. The latter means that another holder has acquired the lease since the break. If
-	// the holder could not reach the authority after the break, the error matches neither of them. To stop
-	// Run in this case too, end its ctx.
+	// [lease.ErrIDMismatch]. After a break, ErrIDMismatch means that another holder has acquired the lease.
+	// If the holder could not reach the authority after the break, the error matches neither of them, so end
+	// the ctx of Run to stop in any case.
 	//
 	// Run does not call Again if ctx is done, or after a loss with the Reason [lease.ErrTakenOver], because
 	// two processes could otherwise take the lease from each other forever. TryRun and AcquireWait do not use
@@ -56,31 +55,31 @@ type RunOptions struct {
 	Again func(err error) bool
 
 	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
-	// returns earlier, and whatever it returns. If a scheduler starts a short job on many machines, whose
-	// clocks differ, MinHold prevents a late machine from running the job once more. Run does not wait for
-	// MinHold: when the function has returned, the Session sends no more renewals, and releases the lease
-	// once MinHold has passed.
+	// returns earlier or fails. If a scheduler starts a short job on many machines, whose clocks differ,
+	// MinHold prevents a late machine from running the job once more. Run does not wait for MinHold: when the
+	// function has returned, the Session sends no more renewals, and releases the lease once MinHold has
+	// passed.
 	//
 	// If the process crashes, or the Session is closed after Run, the lease stays locked until its Duration
-	// ends. So the Duration must be finite and at least MinHold. A Release or a break ends the lease at once.
-	// The Lease must be a [Session] or a type that embeds a Session. Default: 0.
+	// ends. Therefore the Duration must be finite and at least MinHold. A Release or a break ends the lease
+	// at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
 	MinHold time.Duration
 
 	// ProgressTimeout is the longest time that the function of Run or TryRun may go without calling
 	// [Progress]. After that time, the lease is lost with the Reason [lease.ErrNoProgress], and is no longer
 	// renewed. The timeout applies until the function returns, even after its context has ended.
 	//
-	// Another holder can have the lease when the function has returned, or when the last renewal expires. If
+	// Another holder can get the lease when the function has returned, or when the last renewal expires. If
 	// the function ignores its context, only the fencing token protects the data.
 	//
 	// The Lease must be a [Session] or a type that embeds a Session. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
-	// Logger receives records at Info when Run waits for another holder, and when a term begins or ends. If a
-	// term ends with a loss or an error, its record is at Warn. So are the failed attempts of a Lease that is
-	// not a [Session]. docs/operate.md lists all records. A slow Logger delays the end of Run by at most a
-	// tenth of a second. Default: the Logger of the Session that the Lease is or embeds, and otherwise
-	// slog.Default() at the time of each record. To turn logging off, use slog.DiscardHandler.
+	// Logger receives records at Info when Run waits for another holder, and when a term begins or ends.
+	// Records at Warn report that a term has ended with a loss or an error, or that an attempt of a Lease
+	// that is not a [Session] has failed. docs/operate.md lists all records. A slow Logger delays the end of
+	// Run by at most a tenth of a second. Default: the Logger of the Session that the Lease is or embeds, and
+	// otherwise slog.Default() at the time of each record. To turn logging off, use slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
@@ -137,9 +136,10 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 // must end before f returns.
 //
 // Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil.
-// If the release has failed, the error includes that failure. [Stopped] tells an orderly stop from a failure.
-// docs/holding.md describes what Run returns in every case, and which errors it does not retry. If l or f is
-// nil, or if another call uses the same Session, the error is a [*lease.FieldError], and f is not called.
+// If the release has failed, the error includes the error of the release. [Stopped] tells an orderly stop
+// from a failure. docs/holding.md describes what Run returns in every case, and after which errors Run does
+// not try again. If l or f is nil, or if another call uses the same Session, the error is a
+// [*lease.FieldError], and f is not called.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 }
 
 // TryRun is like Run, but does not wait while another holder has the lease. If TryRun acquires the lease, it
-// calls f and returns true. If it finds out that another holder has the lease, it returns (false, nil). Use
+// calls f and returns true. If it finds that another holder has the lease, TryRun returns (false, nil). Use
 // TryRun for a job that a scheduler starts on many machines, but that only one machine should do. If TryRun
 // returns false and an error, it could not find out who has the lease, and has released the lease in case it
 // was granted after all.
@@ -194,8 +194,8 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 // such a renewal (see [Session.AcquireUnlessHeld]).
 //
 // TryRun also returns (false, nil) while another call of Run or TryRun is using the same [Session], for
-// example because a job is still running when its scheduler starts it again. The other call may still be
-// waiting for the lease, or for the answer to its release.
+// example because a job is still running when its scheduler starts it again. That call may be running its
+// function, waiting for the lease, or releasing the lease.
 //
 // A lease alone does not make a job run once: a process that starts after the job is finished runs it again.
 // Record in the job's own data that the job is finished, and protect that write with the same guard as every
@@ -237,10 +237,10 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 // AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If l is
 // a [Session] that already holds the lease, AcquireWait returns its token at once.
 //
-// The lease is then renewed until Release is called, even after ctx has ended. Do the work under the context
-// of [lease.WhileHeld]. When the work is done, call the function that WhileHeld has returned, and then
-// Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each of them releases the
-// lease at its end.
+// Once AcquireWait has acquired the lease, it is renewed until Release is called, even after ctx has ended.
+// Do the work under the context of [lease.WhileHeld]. When the work is done, call the function that WhileHeld
+// has returned, and then Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each
+// of them releases the lease at its end.
 //
 // If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. If the last
 // attempt had an unknown outcome, AcquireWait first calls [Session.ReleaseUncertain], in case the lease was
@@ -379,9 +379,9 @@ func (r *runner) release(ctx context.Context) error {
 }
 
 // mustReport reports whether the error of a term must include the reason why the context of f ended. The
-// parameter ended reports whether that context ended before f returned. A reason other than a loss is
-// included only if ended is true and f has not released the lease itself. No reason is included if it is also
-// the cause of ctx, because the caller knows it.
+// parameter ended reports whether that context ended before f returned. A reason that is also the cause of
+// ctx is left out, because the caller knows it. A reason other than a loss is included only if ended is true
+// and f has not released the lease itself.
 func mustReport(ctx context.Context, cause error, ended bool) bool {
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), cause) {
 		return false

@@ -107,8 +107,8 @@ type attempt struct {
 }
 
 // take acquires the leases from index i on, and holds each of them while it acquires the next. The context of
-// one term is derived from that of the term before. The leases are released in the background, so that no
-// release has to wait for another one.
+// each term is derived from the context of the term before. The leases are released in the background, so
+// that no release has to wait for another one.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })

@@ -52,8 +52,8 @@ type Session struct {
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
 
 	// The following fields have locks of their own, which may be taken while mu is held. To avoid a deadlock,
-	// no goroutine takes mu while it holds one of them, or holds mu while it calls tasks.Run, tasks.Close or
-	// the function that alarm.Set returns.
+	// no goroutine takes mu while it holds one of these locks, or holds mu while it calls tasks.Run,
+	// tasks.Close or the function that alarm.Set returns.
 	contexts notify.ContextSet // the contexts of WhileHeld
 	alarm    clock.Alarm
 	onLost   notify.Handlers[error]
@@ -132,14 +132,14 @@ func (s *Session) Until() (time.Time, bool) {
 // LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
 // lease. The result is false if the lease is not held. While the authority answers every request, this time
 // is at most RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer. If a renewal has to
-// wait because the server is busy, its wait comes on top. During a break, LastConfirmed returns when the
-// request was sent whose answer determines U.
+// wait because the server is busy, this wait comes on top. While the lease is breaking, LastConfirmed returns
+// when the Session sent the request whose answer determines U.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.Sent, held
 }
 
-// current returns what the Session knows about the held term, or false if it does not hold the lease.
+// current returns what the Session knows about the held term, or false if there is no held term.
 func (s *Session) current() (b holder.Belief, held bool) {
 	p := s.belief.Load()
 	if p == nil || p.Left(&s.machineOptions, s.o.Clock.Now()) <= 0 {

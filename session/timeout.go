@@ -11,8 +11,8 @@ import (
 )
 
 // A timeoutError reports that a time limit of the Session or of Run has ended a request. It does not match
-// context.DeadlineExceeded and context.Canceled, which programs often ignore when they stop, so that such a
-// program does not ignore a lost lease too. It matches every other error that err matches.
+// context.DeadlineExceeded or context.Canceled, because a program that ignores these errors would then ignore
+// a lost lease too. It matches all other errors that its field err matches.
 type timeoutError struct {
 	option string // the option that set the time limit
 	limit  time.Duration

@@ -19,8 +19,8 @@ import (
 //   - Release or Close was called, or HandOver has ended the term;
 //   - the record could not be read, and about one RetryDelay has passed since the failed read.
 //
-// If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not answer. It
-// returns no other error. The context of each read ends after RequestTimeout.
+// If ctx ends, Wait returns an error that matches the error of ctx, even if the authority does not answer.
+// Wait returns no other error. The context of each read ends after RequestTimeout.
 //
 // If the authority is a [lease.Watcher], Wait sleeps until the record changes or the lease expires. Without a
 // watch, Wait polls: it reads the record, and then sleeps for at most one RenewInterval, shortened at random
