@@ -15,16 +15,16 @@ type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lea
 
 // NewAuthority returns an authority over s, whose server has a clock. The authority behaves like that of
 // [lease.NewAuthority], but sends fewer requests to the server. To renew, change or release a lease, it does
-// not load the current record first, but uses the record that it wrote last, which is in m. This is safe
-// because:
+// not load the current record first, but uses the record that it wrote last, which is in m. The remembered
+// record is enough, because:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
 //   - A write succeeds only if the record is unchanged and has not reached its end.
 //
 // The authority always loads the record before it refuses a request, and before it grants one without a
-// write. If a write conflicts, the authority loads the record and decides again. It marks the contexts of
-// renewals and releases, so that [IsUrgent] returns true for them.
+// write. If a write conflicts, the authority loads the record and decides again. The authority marks the
+// contexts of renewals and releases, so that [IsUrgent] returns true for them.
 //
 // If renew is nil, the authority renews a lease by loading the record and then writing it. If m is nil, the
 // authority remembers the records of up to [DefaultMemory] names.
@@ -61,8 +61,8 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to the
 // server. It returns [lease.ErrConflict] if the caller has to load the current record instead: if no record
-// is remembered, if ctx is done, if the write conflicts, or if no write would be needed. Then the remembered
-// record may be out of date.
+// is remembered, if ctx is done, if the write conflicts, or if no write would be needed. In these cases, the
+// remembered record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

@@ -11,16 +11,17 @@ import (
 // A Batcher sends the renewals of many leases in one request. It can also be used for requests of another
 // kind, but the comments of its fields and methods speak of renewals.
 //
-// As long as fewer than Few requests are running, each renewal is a request of its own. After that, renewals
-// wait until the Gate lets the next request through. The Batcher decides only at that moment which renewals
-// the request contains: the most urgent ones, and none that could no longer be answered in time.
+// As long as fewer than Few requests are running, each renewal is a request of its own. If more requests are
+// running, renewals wait until the Gate lets the next request through. The Batcher decides only at that
+// moment which renewals the request contains: the most urgent ones, and none that could no longer be answered
+// in time.
 //
 // The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
 	// Send sends the given renewals in one request, and returns the answers in the same order. Send must call
 	// the method [Pass.Leave] of pass as soon as the request has ended. For a single renewal, ctx is the
-	// context of its caller. For several, ctx ends later than the contexts of all callers, so that a caller
-	// who stops waiting does not end the renewals of the others.
+	// context of its caller. For several renewals, ctx ends later than the contexts of all callers, so that a
+	// caller who stops waiting does not end the renewals of the others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
 	// Kind describes one renewal to the Gate. The Name and Partial of Kind are not used.
@@ -162,7 +163,7 @@ func (b *Batcher[Q, A]) sendNext() {
 			last = deadline
 		}
 	}
-	// ctx ends late, because a client closes the connection of a canceled request, whose outcome is unknown.
+	// ctx ends late, because clients close the connection of a canceled request.
 	sent := time.Now()
 	left := last.Sub(sent)
 	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
@@ -186,9 +187,8 @@ func (b *Batcher[Q, A]) most() int {
 	return b.size
 }
 
-// resize adapts the size of the requests to the server. Otherwise a slow server would answer all renewals too
-// late. If an answer took a quarter of the time that a caller waits, the size is halved, and otherwise it
-// grows slowly.
+// resize adapts the size of the requests, because a slow server would otherwise answer all renewals too late.
+// If an answer took a quarter of the time that a caller waits, the size is halved. Otherwise it grows slowly.
 func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 // Call calls f, and returns what f returns. If ctx ends first, Call returns ctx.Err() at once. A
 // [lease.Store] must return soon after its context has ended, so use Call if the client library may not.
 //
-// Call runs f on a goroutine of its own, which ends when f returns. If ctx has ended before, the result of f
-// is lost. So f must not write to variables that the caller of Call reads afterwards. If Close of the store
-// must wait for such a late f, let f report its end in a deferred call.
+// Call runs f on a goroutine of its own, which ends when f returns. If f returns after Call has returned, the
+// result of f is lost. So f must not write to variables that the caller of Call reads afterwards. If Close of
+// the store must wait for such a late f, let f report its end in a deferred call.
 //
 // If f exits its goroutine, Call returns an error. A panic of f ends the process, so f must recover from
 // panics that are expected.

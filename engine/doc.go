@@ -1,5 +1,5 @@
 // Package engine helps the author of a store with everything but the requests to the server. A program that
-// only holds leases does not need it, because it uses the store of a package such as etcdlease.
+// only holds leases does not need this package, because it uses the store of a package such as etcdlease.
 //
 // In this package, the server is the system that stores the leases, such as a database or an object store. A
 // [Store] is the client of a server without a clock. The author of such a store writes a [Backend], which
@@ -7,9 +7,9 @@
 //
 // To write a store:
 //
-//  1. Find out whether clients can read the clock of the server. If they can, implement [lease.Store] as its
-//     documentation says. If the server can only compare and swap, implement Backend, as the example does.
-//     Then [NewStore] makes the Store, which computes when a lease ends, and step 2 is already done.
+//  1. If clients can read the clock of the server, implement [lease.Store] as its documentation says. If the
+//     server can only compare and swap, implement Backend, as the example does. Then [NewStore] makes the
+//     Store, which computes when a lease ends, and step 2 is already done.
 //  2. In Swap, call [CheckSwap] first, and return [lease.ErrConflict] if the version differs or if
 //     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock:
 //     otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is
@@ -39,14 +39,13 @@
 //
 // A process reads an entry later than the entry was committed, so the end that the process computes is an
 // upper bound: it is never earlier than the real end. A waiting process may therefore notice the end of a
-// lease late, but never too early. This requires that the clocks of all processes run at nearly the same
-// rate.
+// lease late, but never too early. For this, the clocks of all processes must run at nearly the same rate.
 //
 // The disadvantage is that a process that has just started may have to wait for the whole duration of a lease
 // before it can take over the lease of a crashed holder.
 //
-// A holder needs a lower bound of the end. The two bounds differ by [lease.Snapshot.Uncertainty]. A process
-// knows a lower bound in two cases:
+// A holder needs a lower bound of the end of its lease. The upper and the lower bound differ by
+// [lease.Snapshot.Uncertainty]. A process knows a lower bound in two cases:
 //
 //   - The process wrote the entry itself, so the entry was committed after the process sent its request.
 //   - An earlier request of the process returned an older version, so the entry was committed after the
@@ -62,10 +61,9 @@
 //
 // # What a Store remembers
 //
-// For each lease, a Store remembers when it first read the current version. It does so for all watched names,
-// and for a limited number of other names. If the Store has dropped a name, it starts a new countdown when it
-// next reads the record of that name. A countdown that starts late can delay the next holder, but it cannot
-// end a lease too early.
+// For all watched names, and for a limited number of others, a Store remembers when it first read the current
+// version of the lease. If the Store has dropped a name, it starts a new countdown when it next reads the
+// record of that name. A late countdown can delay the next holder, but cannot end a lease too early.
 //
 // What the Store remembers also saves requests to the server: see [StoreAuthority].
 package engine

@@ -18,7 +18,7 @@ import (
 type Entry struct {
 	Retained
 
-	// Version is the version that [Backend.Swap] compares, with the rules of [lease.Snapshot.Version].
+	// Version is the version that [Backend.Swap] compares. It follows the rules of [lease.Snapshot.Version].
 	Version string
 
 	// Revision orders the entries of one name: an entry that was written later has a higher Revision, unless
@@ -30,7 +30,8 @@ type Entry struct {
 	Foreign bool
 
 	// Unwritten is true if the Epoch was not written by a Swap of this library, but comes from a number of
-	// the server that rises with every write, such as a revision. [Options.Floor] is added to such an Epoch.
+	// the server that rises with every write, such as a revision. The Store adds [Options.Floor] to such an
+	// Epoch.
 	Unwritten bool
 }
 
@@ -40,8 +41,8 @@ type NamedEntry struct {
 	Entry
 }
 
-// Retained is a record in the form in which a [Backend] writes it. It contains how much time was left when
-// the record was written, and not when the lease ends, because the clocks of other processes may differ.
+// Retained is a record in the form in which a [Backend] writes it. A Retained says how much time was left
+// when the record was written, and not when the lease ends, because the clocks of other processes may differ.
 type Retained struct {
 	Record lease.Record  // its Until is zero
 	Left   time.Duration // the time left; never negative; 0 if the state of the record does not end by itself
@@ -162,9 +163,9 @@ func (k *Retained) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// split converts the JSON of a Retained, which has a member "left", to the JSON of a [lease.Record], which has
-// a member "until". It removes "left" and returns its value, and adds an "until" with an arbitrary value,
-// so that Record.UnmarshalJSON can check all other members.
+// split converts the JSON of a Retained, which has a member "left", to the JSON of a [lease.Record], which
+// has a member "until". split removes "left" and returns its value, and adds an "until" with an arbitrary
+// value, so that Record.UnmarshalJSON can check all other members.
 func split(data []byte) (record []byte, left string, err error) {
 	const rule = "must be one JSON object"
 	d := json.NewDecoder(bytes.NewReader(data))

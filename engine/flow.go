@@ -44,14 +44,13 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
-// kept returns how many requests may be sent that are not urgent, even before urgent ones, as long as no
-// lease will soon be lost. Otherwise a list would get no answer while the server is slightly too slow for all
-// renewals.
+// kept returns how many requests that are not urgent may go before urgent ones, as long as no lease will soon
+// be lost. Without these, a list would get no answer while the server is slightly too slow for all renewals.
 func kept(limit int) int { return limit / 8 }
 
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 
-// arrive adds a request. It returns true if the request may be sent at once. Otherwise the request waits.
+// arrive adds a request, and returns true if it may be sent at once. Otherwise the request waits.
 func (f *flow) arrive(now time.Time, w *waiter) bool {
 	if f.queued(w.urgent) == 0 && f.free(w.urgent) {
 		f.send(w.urgent)
@@ -65,7 +64,7 @@ func (f *flow) arrive(now time.Time, w *waiter) bool {
 	return false
 }
 
-// queued returns how many requests are waiting that are urgent, or that are not.
+// queued returns how many requests are waiting, either of the urgent ones or of the others.
 func (f *flow) queued(urgent bool) int {
 	if urgent {
 		return f.urgent.len()
@@ -73,7 +72,7 @@ func (f *flow) queued(urgent bool) int {
 	return f.other.Len()
 }
 
-// free reports whether the limit allows another request, which is urgent or not.
+// free reports whether the limit allows another request, either an urgent one or one of the others.
 func (f *flow) free(urgent bool) bool {
 	limit := int(f.limit)
 	if urgent || f.others < kept(limit) {
@@ -100,7 +99,7 @@ func (f *flow) count(urgent bool, n int) {
 	}
 }
 
-// giveUp removes a request from the queue. It returns false if the request is no longer waiting.
+// giveUp removes a request from the queue, and returns false if the request is no longer waiting.
 func (f *flow) giveUp(w *waiter) bool {
 	if w.listed == nil {
 		return f.urgent.remove(w)
@@ -122,14 +121,14 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		}
 		f.took += (now.Sub(sent) - f.took) / 8
 	case f.answered.Before(sent) && f.cut.Before(sent):
-		// The server is silent. When it recovers, it will first have to work through requests whose callers
-		// no longer wait. So the limit is halved repeatedly, until only a few requests are sent.
+		// When a silent server recovers, it first works through requests whose callers no longer wait. So the
+		// limit is halved repeatedly while the server is silent, until only a few requests are sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
 	f.pass(now)
 }
 
-// pass sends the requests whose turn it is. It drops requests that would be answered too late, unless no
+// pass sends the requests whose turn it is. pass drops requests that would be answered too late, unless no
 // other request is running: if all were dropped, no answer would ever show that the server has become faster.
 func (f *flow) pass(now time.Time) {
 	for f.waiting() {
@@ -149,7 +148,7 @@ func (f *flow) pass(now time.Time) {
 // late reports whether a request that is sent now would probably be answered after its deadline.
 func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
 
-// next removes the first waiting request that is urgent, or that is not, and returns it.
+// next removes the first waiting request, either of the urgent ones or of the others, and returns it.
 func (f *flow) next(urgent bool) *waiter {
 	if urgent {
 		return f.urgent.next()

@@ -15,7 +15,7 @@ import (
 // answered it before the deadline of its context.
 var ErrTooLate = errors.New("too late to be answered in time")
 
-// A Gate protects the leases of a process while the server of a store is overloaded. It decides which
+// A Gate protects the leases of a process while the server of a store is overloaded. The Gate decides which
 // requests to the server go first, and which are refused:
 //
 //   - The Gate limits the number of running requests, and lowers this limit while the server is silent.
@@ -25,8 +25,8 @@ var ErrTooLate = errors.New("too late to be answered in time")
 //   - A request that could not be answered before its deadline is not sent.
 //   - An acquire is refused while the server is too slow to renew one more lease.
 //
-// All requests of the store must pass through the Gate. A Gate is safe for use by several goroutines at once.
-// A nil *Gate lets all requests through.
+// All requests of the store must pass through the Gate. A Gate is safe for concurrent use. A nil *Gate lets
+// all requests through.
 type Gate struct {
 	mu   sync.Mutex
 	flow flow
@@ -59,8 +59,8 @@ type Request struct {
 	// deadlines.
 	Name string
 
-	// Renewals is the number of leases that the request renews. The Gate uses it to compute how many leases
-	// the server can renew each second.
+	// Renewals is the number of leases that the request renews. From this number, the Gate computes how many
+	// leases the server can renew each second.
 	Renewals int
 
 	// Others is the number of requests of other kinds that are sent together in this request. If Renewals and
@@ -72,16 +72,15 @@ type Request struct {
 	Partial bool
 }
 
-// times returns the request in which n requests like r are sent together. At most the number most fit into
-// it.
+// times returns the request in which n requests like r are sent together. At most the given number fit.
 func (r Request) times(n, most int) Request {
 	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r
 }
 
 // Enter blocks until the request may be sent. Then the caller must send the request, and call [Pass.Leave]
-// when it has ended. If ctx is the context of a renewal by a Session, the time limit of the renewal begins
-// only when Enter returns.
+// when the request has ended. If ctx is the context of a renewal by a Session, the time limit of the renewal
+// begins only when Enter returns.
 //
 // If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that wraps
 // [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. The error is a
@@ -140,8 +139,8 @@ func (g *Gate) unsent(r Request, err error) error {
 
 // growStack makes the stack of a new goroutine large enough for a client library. Growing the stack here,
 // while it is shallow, is cheap. If the stack grew in the client library, the runtime would have to copy many
-// frames, and it would do so twice. While a request waits, its stack stays small, because thousands of
-// requests may wait.
+// frames, and it would do so twice. Thousands of requests may wait, so the stack of a waiting request stays
+// small.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -156,8 +155,8 @@ type Pass struct {
 	sent    time.Time
 }
 
-// Renewed returns a Pass that counts n renewed leases instead of [Request.Renewals]. Use it if some renewals
-// of the request conflicted: they will be sent again, and must not count twice.
+// Renewed returns a Pass that counts n renewed leases instead of [Request.Renewals]. Use this if some
+// renewals of the request conflicted, because they will be sent again and must not count twice.
 func (p Pass) Renewed(n int) Pass {
 	p.request.Renewals = n
 	return p
@@ -199,8 +198,8 @@ func (g *Gate) fallBehind(n int) {
 	g.behind += n
 }
 
-// needed returns the time by which a request must be answered. If the store holds the named lease, this is
-// the end of the lease. Otherwise it is the deadline of ctx, or the current time if ctx has none.
+// needed returns the time by which a request must be answered. For a lease that the store holds, this is the
+// end of the lease. For any other request, it is the deadline of ctx, or the current time.
 func (g *Gate) needed(ctx context.Context, name string) time.Time {
 	if g != nil {
 		g.mu.Lock()
@@ -247,8 +246,8 @@ func (g *Gate) Note(name string, r lease.Record) {
 }
 
 // A FullError reports that a lease was not acquired, or a record not read, because the server is busy with
-// the renewals of the leases that the store holds. It wraps [lease.ErrUnsent], because the request was
-// certainly not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the
+// the renewals of the leases that the store holds. A FullError wraps [lease.ErrUnsent], because the request
+// was certainly not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the
 // error of the context.
 type FullError struct {
 	Asked  float64 // how many renewals a second the held leases need, together with the one that was refused
@@ -257,7 +256,7 @@ type FullError struct {
 	err    error
 }
 
-// Error says how many renewals a second the leases need, and how many the server does.
+// Error says how many renewals a second the held leases need, and how many the server can do.
 func (e *FullError) Error() string {
 	text := fmt.Sprintf("%d leases are held, and the store is asked for %.0f renewals a second and does %.0f: use longer Durations, or another server", e.Leases, e.Asked, e.Does)
 	if e.err != nil {

@@ -11,9 +11,9 @@ import (
 // Do calls f as soon as the Gate lets the request r through, and returns the error of f or, if f was not
 // called, of [Gate.Enter]. The request is urgent if r.Urgent is set or [IsUrgent] returns true for ctx.
 //
-// f must send the request, and must not return before the request has ended. An error with a [lease.Code],
-// such as [lease.ErrConflict], means that the server has answered. After any other error, for example because
-// the server is overloaded, the Gate sends fewer requests.
+// f must send the request, and must not return before the request has ended. If f returns nil or an error
+// with a [lease.Code], such as [lease.ErrConflict], the server has answered. After any other error, for
+// example because the server is overloaded, the Gate sends fewer requests.
 func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 	if g == nil {
 		return f()

@@ -35,7 +35,7 @@ func List[E any](ctx context.Context, prefix string, list func(yield func(E, err
 	}
 }
 
-// ListEntry returns the entry of a list for a loaded record.
+// ListEntry returns the entry that represents a loaded record in a list.
 func ListEntry(name string, snap lease.Snapshot) lease.Entry {
 	return lease.Entry{Name: name, Record: snap.Record.At(snap.Now), Now: snap.Now}
 }

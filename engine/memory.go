@@ -22,7 +22,7 @@ type Memory struct {
 	byName map[string]lease.Snapshot
 }
 
-// NewMemory returns a Memory of at most the given number of names.
+// NewMemory returns a Memory for at most the given number of names.
 func NewMemory(most int) *Memory { return &Memory{most: most, byName: map[string]lease.Snapshot{}} }
 
 // Len returns the number of names for which m has a record.
@@ -54,7 +54,7 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	m.byName[name] = snap
 }
 
-// noteRenewal is like Note, but it does not delete the record after a renewal that failed. A renewal changes
+// noteRenewal is like Note, but does not delete the record after a renewal that failed. A renewal changes
 // only the end of the lease, so the next renewal can still use the record. Otherwise each renewal that times
 // out at a slow server would cause two requests, and keep the server slow.
 func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {

@@ -22,7 +22,7 @@ type observation struct {
 	lowStart, lowLeft time.Duration
 }
 
-// newUnaged returns an observation of an entry whose commit time is unknown, so that it has no lower bound.
+// newUnaged returns an observation without a lower bound, for an entry whose commit time is unknown.
 func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
@@ -34,7 +34,7 @@ func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 
 // mergedWith returns the observation that replaces old when a newer entry has been read, whose own
 // observation is next. If both entries are breaks with the same ID and Epoch, the result has the earlier of
-// their upper bounds and the earlier of their lower bounds. Otherwise it is next.
+// their upper bounds and the earlier of their lower bounds. Otherwise the result is next.
 func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -90,11 +90,10 @@ func newObservations(most int) observations {
 	return observations{most, map[string]*named{}, list.New(), map[string]int{}}
 }
 
-// isFull reports whether another name that is not pinned would displace one.
+// isFull reports whether the limit is reached, so that a new name displaces another one.
 func (s *observations) isFull() bool { return s.recent.Len() >= s.most }
 
-// get returns the observation of a name, or nil. If touch is true, the name becomes the most recently used
-// one.
+// get returns the observation of a name, or nil. If touch is true, the name counts as used most recently.
 func (s *observations) get(name string, touch bool) *observation {
 	n := s.byName[name]
 	if n == nil {

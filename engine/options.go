@@ -40,7 +40,7 @@ func CheckOptions(limits lease.Limits, names int, floor lease.Token, most uint64
 }
 
 // OptionError returns an error about a field of the Options of a store: the value of the field, and the bound
-// that it violates, such as "must not be negative". Its code is [lease.ErrOption].
+// that it violates, such as "must not be negative". The error has the code [lease.ErrOption].
 func OptionError(field, value, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: value, Bound: bound, Code: lease.ErrOption}
 }

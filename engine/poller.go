@@ -30,9 +30,10 @@ type Poller struct {
 	// no record has as its version, such as "". For a record that cannot be read, pass the text of the error.
 	// A name that Read does not pass to seen counts as unchanged.
 	//
-	// Read should need only one request, even for many names. Its context ends after 10 s, or when the Poller
-	// is closed. After an error, the Poller tries again. After a [lease.PermanentError], it instead closes
-	// the channels of all watches, so that their readers watch again, and get the error.
+	// Read should need only one request, even for many names. The context of Read ends after 10 s, or when
+	// the Poller is closed. After an error, the Poller calls Read again. After a [lease.PermanentError], the
+	// Poller instead closes the channels of all watches, so that their readers watch again, and get the
+	// error.
 	Read func(ctx context.Context, names []string, seen func(name, version string)) error
 
 	mu      sync.Mutex

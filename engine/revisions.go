@@ -38,8 +38,8 @@ type knownRevision struct {
 	after    time.Duration
 }
 
-// The revisions are the last few that the Store has read or written, oldest first. One would not be enough,
-// because an entry can reach the Store after the Store has read a higher Revision.
+// The revisions are the last few that the Store has read or written, oldest first. One of them would not be
+// enough, because an entry can reach the Store after the Store has read a higher Revision.
 type revisions []knownRevision
 
 // add adds a revision, unless the last one is almost as new.
@@ -108,8 +108,7 @@ func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision in
 	return revision, sentAt, err
 }
 
-// untilRead returns when to read the Revision next, which is after a second if the Store holds no watched
-// lease.
+// untilRead returns when to read the Revision next. It is a second if the Store holds no watched lease.
 func (s *Store) untilRead() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 // A Server decides when a client should close its connections and connect again, because the new connections
 // may reach a better server. A server that was cut off from the others, is silent or has been demoted can
-// keep its connections open. The zero value is ready to use. It is safe for concurrent use.
+// keep its connections open. The zero Server is ready to use. A Server is safe for concurrent use.
 type Server struct {
 	mu       sync.Mutex
 	events   uint64 // how many answers have arrived, and how often the client has left a server
@@ -20,7 +20,7 @@ type Server struct {
 	end      context.CancelFunc // ends watches
 }
 
-// A Sent is a request that is under way: see [Server.Sending].
+// A Sent is a request that has been sent: see [Server.Sending].
 type Sent struct {
 	at     time.Time
 	events uint64 // of the Server
@@ -48,7 +48,7 @@ const connectPatience = 3 * time.Second
 // already closed this connection.
 //
 // If leave returns true, the contexts of all watches end, so that the watches begin again at the next server.
-// They do not end a second time until a server has answered a request.
+// The contexts do not end a second time until a server has answered a request.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()

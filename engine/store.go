@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Backend reads and writes the entries of leases at a server whose clock cannot be read. It must follow the
-// rules of a [lease.Store], except those about time. Its methods must be safe for concurrent use.
+// A Backend reads and writes the entries of leases at a server whose clock cannot be read. A Backend must
+// follow the rules of a [lease.Store], except those about time. Its methods must be safe for concurrent use.
 type Backend interface {
 	lease.Watcher
 
@@ -36,7 +36,7 @@ type Backend interface {
 	List(ctx context.Context, prefix string) iter.Seq2[NamedEntry, error]
 }
 
-// Options are the settings of a [Store]. A field that is zero selects the default of that field.
+// Options are the settings of a [Store]. If a field is zero, its default is used.
 type Options struct {
 	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry has
 	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from its
@@ -45,9 +45,9 @@ type Options struct {
 	// Limits. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the largest number of lease names that the Store remembers, not counting watched names. If
-	// there are more, the Store drops the name that was used least recently. A name that the Store has only
-	// seen in [Store.List] displaces no other name, and so may not be remembered. Default: [DefaultNames].
+	// Names is the largest number of lease names that the Store remembers, not counting watched names. Beyond
+	// that number, the Store drops the name that was used least recently. A name that the Store has only seen
+	// in [Store.List] displaces no other name, and so may not be remembered. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run. With
@@ -91,8 +91,8 @@ type Store struct {
 	stopReading  context.CancelFunc // ends the goroutine that reads revisions; nil if it does not run
 }
 
-// NewStore returns a Store that uses b. A nil opts means the defaults. NewStore sends no request. If b is nil,
-// or an option is out of range, it returns a [*lease.FieldError].
+// NewStore returns a Store that uses b. A nil opts means the defaults. NewStore sends no request. If b is
+// nil, or an option is out of range, NewStore returns a [*lease.FieldError].
 func NewStore(b Backend, opts *Options) (*Store, error) {
 	if b == nil {
 		return nil, fields.Missing("NewStore.b")
@@ -256,7 +256,7 @@ func (s *Store) Note(name string, e Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request of the Store has returned e. The next entry was also committed after the time earliest.
+		// e has not come from a request of the Store, so nextAfter can only be the time earliest as well.
 		earliest := s.revisions.earliest(e.Revision, last.nextAfter)
 		*last = last.mergedWith(newAged(e, earliest, s.clock.Elapsed(), earliest), &s.clock)
 	}

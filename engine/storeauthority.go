@@ -9,7 +9,7 @@ import (
 )
 
 // A StoreAuthority is an authority over a [Store] that sends fewer requests than the authority of
-// [lease.NewAuthority]. To change the record of a lease, it first tries a Swap without a Load, based on the
+// [lease.NewAuthority]. To change the record of a lease, Do first tries a Swap without a Load, based on the
 // entry that the Store remembers. So a renewal needs one request to the server, and an acquire without
 // contention at most two. If no record has to change, for example because the request is refused, Do reads
 // the entry from the server before it answers. A StoreAuthority is safe for concurrent use.

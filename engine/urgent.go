@@ -9,8 +9,9 @@ import (
 type urgentKey struct{}
 
 // IsUrgent reports whether ctx is the context of a Load or a Swap that is part of a renewal or a release by
-// an authority of this package. A store that limits the number of its requests must send these first, because
-// a lease is lost if its renewal waits too long. A renewal may begin with a Load: see [Request.Urgent].
+// an authority of this package. A store that limits the number of its requests must send urgent ones first,
+// because a lease is lost if its renewal waits too long. A renewal may begin with a Load: see
+// [Request.Urgent].
 func IsUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // urgentIf returns ctx, marked for [IsUrgent] if the action is a renewal or a release.

@@ -8,11 +8,11 @@ import (
 )
 
 // Watches manages the channels of all watches of a store, or of one of its connections, by the name of the
-// lease. For each watched name, it also stores a value of type V, in which the store can record what it has
-// signalled last, such as a version. A store that needs no such value uses struct{}.
+// lease. For each watched name, Watches also stores a value of type V, in which the store can record what it
+// has signalled last, such as a version. A store that needs no such value uses struct{}.
 //
-// The zero value is ready to use, and may be used by several goroutines at once. No method blocks, and a watch
-// needs no goroutine.
+// The zero value is ready to use, and safe for concurrent use. No method blocks, and a watch needs no
+// goroutine.
 type Watches[V any] struct {
 	mu     sync.Mutex
 	names  map[string]*watched[V]
@@ -26,9 +26,9 @@ type watched[V any] struct {
 	chans map[chan struct{}]func() bool // each with the function that stops the AfterFunc of its context
 }
 
-// Add returns the channel of a new watch. It follows the rules of [lease.Watcher]: the channel is closed when
-// ctx ends. If the name has no other watch, its value becomes initial. After Close, Add returns the reason that
-// was passed to Close.
+// Add returns the channel of a new watch. The channel follows the rules of [lease.Watcher], and so is closed
+// when ctx ends. If the name has no other watch, initial becomes the value of the name. After Close, Add
+// returns the reason that was passed to Close.
 func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,8 +68,7 @@ func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
 	}
 }
 
-// Signal signals all watches of a name. If a watch has not yet received its previous signal, it gets no
-// second one.
+// Signal signals all watches of a name. A watch that has not received its last signal gets no second one.
 func (w *Watches[V]) Signal(name string) {
 	if w.some.Load() {
 		w.Update(name, func(*V) bool { return true })
