@@ -12,18 +12,18 @@ import (
 //
 // An Authority may also implement the optional interfaces [Watcher] and [Lister].
 type Authority interface {
-	// Do carries out one request on the lease with the given name. It must be safe for concurrent use. Its
+	// Do carries out one request on the lease with the given name. Do must be safe for concurrent use. The
 	// outcome is one of three:
 	//
 	//   - Granted: the error is nil. The Result has the record after the action.
 	//   - Refused: the error is an [*OpError] that wraps a [Code] or, for a bad argument, a [*FieldError]
 	//     with a Code. The request has not changed the lease and never will, except that the authority may
 	//     have shortened a record that exceeded its limits. If [Code.Refusal] returns true for the Code, the
-	//     Result has the record that led to the refusal, or a zero Now if the authority does not disclose it.
+	//     Result has the record that led to the refusal, or a zero Now if the authority hides that record.
 	//   - Unknown: any other error. The authority might have carried out the request, or still do so.
 	//
 	// Do must return soon after ctx ends, even if the database or service behind the Authority does not
-	// answer. The outcome is then unknown. If ctx is done before the call, Do sends no request.
+	// answer. The outcome of such a request is unknown. If ctx is done before the call, Do sends no request.
 	Do(ctx context.Context, name string, req Request) (Result, error)
 }
 
@@ -37,33 +37,32 @@ type Result struct {
 	Now time.Time
 
 	// MinRemaining is a lower bound on the time for which the lease stays locked under Record.ID, counted
-	// from the sending of the request. A later request can still end or shorten the lease, or change its ID.
-	// MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
+	// from the time at which the request was sent. A later request can still end or shorten the lease, or
+	// change its ID. MinRemaining is 0 if the lease is not locked, and Infinite for an infinite lease.
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the arrival
-// of the answer, unless the holder sends another request. The bound is 0 if the lease is not locked, and
-// [Infinite] for an infinite lease.
+// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the time at
+// which the answer arrived, unless the holder sends another request. The bound is 0 if the lease is not
+// locked, and [Infinite] for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not know
 // the lease ID. The holder keeps the lease for the period p, or for the remaining time of the lease if that
-// is shorter. With the zero Period, a finite lease keeps its remaining time, and an infinite lease ends at
-// once.
+// is shorter. With the zero Period, a finite lease runs until its end, and an infinite lease ends at once.
 //
 // A session.Session learns of the break from the answer to its next request, at most one RenewInterval later.
-// With session.Options.Watch, it learns of the break as soon as the record changes. If p ends before that,
-// the lease is unlocked although the Session still believes that it holds the lease.
+// With session.Options.Watch, it learns of the break as soon as the record changes. If p ends before the
+// Session knows of the break, the lease is unlocked although the Session still relies on it.
 //
 // The contexts of WhileHeld and Run end one StopWindow before the lease ends. To leave the work some time
 // between the call of the OnBreaking handlers and the end of its context, choose a p of at least
 //
 //	RenewInterval + 2 RequestTimeout + StopWindow + the time for the work
 //
-// With the defaults, that is 25 s plus the time for the work. The two RequestTimeouts allow for a slow
-// renewal: the Session then learns of the break later, and counts the remaining time from the moment at which
-// it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, the
+// With the defaults, p must be at least 25 s plus the time for the work. The two RequestTimeouts allow for a
+// slow renewal: the Session then learns of the break later, and counts the remaining time from the moment at
+// which it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, the
 // Session reads the record instead of waiting for its next renewal, so replace RenewInterval by a third
 // RequestTimeout, unless the watch fails.
 //
@@ -108,13 +107,13 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // [ErrConflict], the Authority tries again until the context is done. If Load fails, the request has
 // certainly changed nothing, so the error also wraps [ErrUnsent], unless it has another Code.
 //
-// The Authority has no cache: each answer is based on a record that was read or written during the call.
-// Otherwise a request that writes nothing could get a stale answer, because only Swap detects old records.
+// The Authority has no cache: each answer is based on a record that was read or written during the call. With
+// a cache, a request that writes nothing could get a stale answer, because only Swap detects old records.
 //
 // If s is a [Limiter], the Authority checks every request against the [Limits] of s. If the remaining time of
 // a stored record exceeds these Limits, the Authority shortens it to the longest time that they allow,
-// counted from the first valid request for the lease that is not a read ([ActionRead]). A read stores
-// nothing, so it cannot start that time. If s is a [Watcher] or a [Lister], so is the Authority.
+// counted from the first valid request for the lease that is not a read ([ActionRead]). A read does not start
+// that time, because it stores nothing. If s is a [Watcher] or a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {
@@ -212,8 +211,8 @@ func (a *authority) do(ctx context.Context, name string, req *Request, res *Resu
 	}
 }
 
-// An unsentError is the error of a Load. It wraps ErrUnsent, because the request has changed nothing: every
-// earlier Swap of the same request has returned ErrConflict.
+// An unsentError is the error of a failed Load. It wraps ErrUnsent, because the request has changed nothing:
+// every earlier Swap of the same request has returned ErrConflict.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() []error { return []error{e.error, ErrUnsent} }

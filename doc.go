@@ -7,9 +7,9 @@
 //     must be linearizable and must keep every write that it has acknowledged. If the store has no clock, an
 //     instant is a point in the order of the writes to the store.
 //  2. At the holder, if CheckAlive returns true, the authority still has the lease locked for this holder.
-//     This requires that the clocks of the holder and the authority run at nearly the same rate, within a
-//     stated bound, and are never suspended or stepped. Nobody else may end the lease early, whether by a
-//     break, by a take-over, or with the ID of the holder. The store must not lose a record.
+//     This promise requires that the clocks of the holder and the authority run at nearly the same rate,
+//     within a stated bound, and are never suspended or stepped. Nobody else may end the lease early, whether
+//     by a break, by a take-over, or with the ID of the holder. The store must not lose the record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is accepted.
 //     All writers must share one guard, which is stored with the data. Package fencing provides guards. Only
 //     this promise protects the data, because a process can pause between its check and its write for longer
@@ -28,8 +28,8 @@
 //
 // # The state machine
 //
-// The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time, it
-// returns the next Record, or a [Code] that says why the request is refused. Step implements the state
+// The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time,
+// Step returns the next Record, or a [Code] that says why the request is refused. Step implements the state
 // machine of the Azure Blob Storage document "Lease Blob", which has two outcome tables, one for each of two
 // dialects. A lease has five states: Available, Leased, Expired, Breaking and Broken.
 //
@@ -53,6 +53,6 @@
 //
 // # Purity
 //
-// This package imports only the standard library. It reads no clock, draws no random numbers, starts no
+// This package imports only the standard library, reads no clock, draws no random numbers, starts no
 // goroutine and takes no lock. A function that needs the time takes it as an argument.
 package lease

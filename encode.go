@@ -16,7 +16,7 @@ import (
 //
 // The function get returns the text of a field, or "" if the encoding leaves the field out. The function set
 // parses a text into the field. To decode a text, form.record calls set, then get, and returns an error if
-// get does not return the same text. So it accepts only one text for each value of a field.
+// get does not return the same text. So form.record accepts only one text for each value of a field.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string

@@ -192,8 +192,8 @@ func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError says that a holder lost its lease. It is the argument of the handlers of [Lease].OnLost, and
-// the [context.Cause] of each context from [WhileHeld] that has ended because of the loss.
+// A LostError says that a holder lost its lease. A LostError is the argument of the handlers of
+// [Lease].OnLost, and the [context.Cause] of each context of [WhileHeld] that the loss has ended.
 //
 // If the lease was broken and the holder has learned of the break, errors.Is(err, ErrBroken) is true, even if
 // the Reason is [ErrStopWindow]. In two cases, the holder does not learn of a break:
@@ -210,8 +210,8 @@ type LostError struct {
 	Err    error  // the last error before the loss; may be nil
 }
 
-// Is reports whether target is [ErrLost], so errors.Is(err, ErrLost) is true for every LostError. [CodeOf]
-// returns the Reason.
+// Is reports whether target is [ErrLost], so errors.Is(err, ErrLost) is true for every LostError. For a
+// LostError, [CodeOf] returns the Reason.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Error returns a text with the name of the lease, the reason and the text of Err.
@@ -239,14 +239,14 @@ func (e *LostError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// A PermanentError is an error of a store or an authority that a retry cannot fix, such as a missing table
-// or a missing permission. [Permanent] returns it.
+// A PermanentError, which [Permanent] returns, is an error of a store or an authority that a retry cannot
+// fix, such as a missing table or a missing permission.
 type PermanentError struct {
 	Err error // the error itself
 }
 
-// Permanent marks err as an error that a retry cannot fix. It wraps err in a [*PermanentError] with the
-// same text, or returns nil if err is nil. To find out whether an error is marked, call errors.As.
+// Permanent marks err as an error that a retry cannot fix. Permanent wraps err in a [*PermanentError] with
+// the same text, or returns nil if err is nil. To find out whether an error is marked, call errors.As.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -283,8 +283,8 @@ const labelBound = "must be valid UTF-8 of 1 to 1024 bytes without NUL"
 // NUL. Otherwise CheckName returns a [*FieldError] with the Code [ErrName].
 func CheckName(name string) error { return labelError("Name", name, ErrName) }
 
-// CheckOwner returns nil if owner is a valid owner. The rules are those of [CheckName]. If owner is not
-// valid, CheckOwner returns a [*FieldError] with the Code [ErrOwner].
+// CheckOwner returns nil if owner is a valid owner, by the same rules as [CheckName]. Otherwise CheckOwner
+// returns a [*FieldError] with the Code [ErrOwner].
 func CheckOwner(owner string) error { return labelError("Owner", owner, ErrOwner) }
 
 func labelError(field, s string, code Code) error {

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// An ID is a lease ID. It contains the 16 bytes of a GUID, in the order in which a GUID is printed, and can
-// be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID is given,
-// and cannot be the proposed ID of a request.
+// An ID is a lease ID. An ID contains the 16 bytes of a GUID, in the order in which a GUID is printed, and
+// can be converted to and from a uuid.UUID. IDs are comparable with ==. The zero ID means that no ID is
+// given, and cannot be the proposed ID of a request.
 type ID [16]byte
 
 // IsZero reports whether id is the zero ID.

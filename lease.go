@@ -2,39 +2,39 @@ package lease
 
 import "context"
 
-// A Lease lets a program acquire, check and release one lease. It has one name and one owner. Its methods
-// correspond to those of the type Lease in Akka Coordination and in actor-ts. A session.Session is a Lease
-// over any [Authority]. A program needs no other interface of this package in order to use leases. The
+// A Lease lets a program acquire, check and release one lease. A Lease has one name and one owner. Its
+// methods correspond to those of the type Lease in Akka Coordination and in actor-ts. A session.Session is a
+// Lease over any [Authority]. A program needs no other interface of this package in order to use leases. The
 // function [AcquireWithToken] acquires a Lease and returns the fencing token that its writes must carry.
 //
 // A term is one period in which the lease is held. A term begins when an Acquire is granted, and ends when
 // the lease is released or lost. An event of one term, such as a loss, never affects another term.
 //
-// All methods must be safe for concurrent use. Handlers of OnLost may call them too.
+// All methods must be safe for concurrent use. Handlers of OnLost may call the methods too.
 type Lease interface {
 	// Acquire tries once to acquire the lease, and does not wait until it is free.
 	//
 	//   - (true, nil): the lease is held now.
-	//   - (false, nil): the lease was certainly not granted, because it is locked. Another holder has it, the
-	//     authority cannot rule out that another holder has it, or the lease is breaking.
+	//   - (false, nil): the lease was certainly not granted, because it is locked: another holder has the
+	//     lease, the authority cannot rule out that another holder has it, or the lease is breaking.
 	//   - (false, err): an argument is bad, or the outcome is unknown. The holder does not rely on the lease,
-	//     even if the authority has granted it. If ctx has ended and the lease is granted later, the holder
-	//     releases it.
+	//     even if the authority has granted it. A lease that is granted after ctx has ended is released.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before the
 	// call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of ctx at once.
 	// If ctx ends after Acquire has returned true, the holder keeps the lease.
 	//
-	// Some stores, such as etcdlease, have no clock. Their authorities count the duration of a lease from the
-	// time at which they first read its record. If the last holder has crashed, the first call of Acquire in
-	// a new process is therefore refused, even long after the crash. If each new process exits when its first
-	// Acquire is refused, no process ever acquires the lease. So over such a store, call session.TryRun
-	// instead, or session.AcquireWait with a context that lasts longer than the Duration of the lease.
+	// Some stores, such as etcdlease, have no clock. The authority of such a store counts the duration of a
+	// lease from the time at which it first reads the record. If the last holder has crashed, the first call
+	// of Acquire in a new process is therefore refused, even long after the crash. If each new process exits
+	// when its first Acquire is refused, no process ever acquires the lease. So over such a store, call
+	// session.TryRun instead, or session.AcquireWait with a context that lasts longer than the Duration of
+	// the lease.
 	Acquire(ctx context.Context) (bool, error)
 
 	// Release ends the term and releases the lease. As soon as Release is called, CheckAlive returns false,
-	// even if Release returns an error or ctx is done. An Acquire that is still running at that time does not
-	// return true.
+	// even if Release returns an error or ctx is done. An Acquire that is still running then does not return
+	// true.
 	//
 	// Release returns nil if the lease is released, or if there was nothing to release. The first Release
 	// after a loss returns the [*LostError], unless an Acquire was granted in between. After any other error,
@@ -57,8 +57,7 @@ type Lease interface {
 	OnLost(f func(error)) (stop func() bool)
 }
 
-// A TokenAcquirer is a [Lease] that returns a fencing token with every grant. Its methods are safe for
-// concurrent use.
+// A TokenAcquirer is a [Lease] that returns a fencing token with every grant. It is safe for concurrent use.
 type TokenAcquirer interface {
 	Lease
 
@@ -84,7 +83,7 @@ func AcquireWithToken(ctx context.Context, l Lease) (Token, bool, error) {
 type Waiter interface {
 	Lease
 
-	// Wait blocks until the lease is free, and then returns nil. It also returns nil if it cannot find out
+	// Wait blocks until the lease is free, and then returns nil. Wait also returns nil if it cannot find out
 	// whether the lease is free, so call Acquire whenever Wait has returned nil. If ctx ends before the lease
 	// is free, Wait returns the error of ctx.
 	Wait(ctx context.Context) error

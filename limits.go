@@ -17,7 +17,7 @@ type Limits struct {
 	MaxPeriod   time.Duration // the longest break period
 }
 
-// A Limiter has Limits. It is an optional interface of a [Store].
+// A Limiter has Limits. Limiter is an optional interface of a [Store].
 type Limiter interface {
 	// Limits returns the limits for the leases in the Store. The result is always the same. Limits must be
 	// safe for concurrent use. An Authority from [NewAuthority] applies the limits to every request and to
@@ -93,9 +93,9 @@ func (l Limits) check(req *Request) error {
 }
 
 // Bound returns the duration and the remaining time of a stored record, shortened to the longest time that
-// the Limits allow. This is MaxDuration for a finite lease, and MaxPeriod for the break of an infinite lease.
-// An infinite duration is never shortened. A record can exceed the limits if it was written by hand or under
-// other limits.
+// the Limits allow. The longest time is MaxDuration for a finite lease, and MaxPeriod for the break of an
+// infinite lease. An infinite duration is never shortened. A record can exceed the limits if it was written
+// by hand or under other limits.
 //
 // [Decide] applies Bound to every record, so most stores need not call it. Only a store that itself counts
 // down how much time a lease has left, such as a Store of package engine, must call Bound.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Lister lists leases, so that an operator can find out which leases exist and who holds them. It is an
+// A Lister lists leases, so that an operator can find out which leases exist and who holds them. Lister is an
 // optional interface of a [Store] or an [Authority]. A type that wraps a Lister must be a Lister, too.
 type Lister interface {
 	// List returns the leases whose names begin with prefix, in any order. The empty prefix selects all
@@ -14,7 +14,7 @@ type Lister interface {
 	// error. List must be safe for concurrent use.
 	//
 	// The list contains every lease that is Leased or Breaking throughout the iteration. It may contain other
-	// leases that the store still has a record of, such as Expired leases. No name occurs twice.
+	// leases that the store still has a record of, such as Expired leases. No name occurs twice in the list.
 	//
 	// Each [Entry] was correct at some moment during the iteration. Two entries can be from different
 	// moments. The body of a loop over the list may call the Store or the Authority.
@@ -32,7 +32,7 @@ type Lister interface {
 
 // An Entry is one lease in the result of [Lister.List].
 type Entry struct {
-	// Name is the name of the lease. It is empty if the Entry comes with an error that ends the list.
+	// Name is the name of the lease. Name is empty if the Entry comes with an error that ends the list.
 	Name string
 
 	// Record is the record of the lease. Record.State is the state at the time Now (see [Record.At]). Treat

@@ -40,8 +40,8 @@ func (s State) String() string {
 // MarshalText returns the name of the state, or an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
-// UnmarshalText stores the state with the given name, in lower case, in *s. If the name is unknown, it
-// returns an error and leaves *s unchanged.
+// UnmarshalText stores the state with the given name, in lower case, in *s. If the name is unknown,
+// UnmarshalText returns an error and leaves *s unchanged.
 func (s *State) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(stateNames[:], text, "state")
 	if err == nil {
@@ -50,8 +50,8 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Infinite is the duration of a lease that never ends by itself. It is the largest [time.Duration], so that
-// comparisons with other durations need no special case.
+// Infinite is the duration of a lease that never ends by itself. Infinite is the largest [time.Duration], so
+// that comparisons with other durations need no special case.
 const Infinite time.Duration = math.MaxInt64
 
 // formatDuration returns the text of a duration in records and errors: "infinite" for [Infinite], and
@@ -78,8 +78,8 @@ var (
 // Every Record that this package makes or decodes satisfies [Record.Validate]:
 //
 //   - A Leased or Breaking record has the ID under which the lease is locked. An Expired or Broken record has
-//     the ID under which the lease was last locked. So may an Available record until the next write, because
-//     dialects before [Version20120212] can still use that ID.
+//     the ID under which the lease was last locked. An Available record may also have that ID until the next
+//     write, because dialects before [Version20120212] can still use that ID.
 //   - Until is set if the state ends by itself, and otherwise zero. Breaking always ends by itself, and
 //     Leased does unless the Duration is Infinite.
 //   - Epoch is at least 1 as soon as there is an ID, and always below 1<<63.
@@ -130,7 +130,7 @@ func (r *Record) remaining(now time.Time) time.Duration {
 // Token returns the fencing token of the last grant of the lease, or the empty Token if there was no grant.
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
-// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise it
+// Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise Validate
 // returns a [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule. A store
 // must call Validate on every record that it reads, because [Step] assumes that every record is valid.
 func (r Record) Validate() error {
@@ -175,8 +175,8 @@ func (r Record) Validate() error {
 }
 
 // ValidateAfter checks whether a store may replace the earlier record old with r. If the Epoch of r is lower
-// than that of old, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise it returns
-// the result of [Record.Validate].
+// than that of old, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise ValidateAfter
+// returns the result of [Record.Validate].
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// A Store keeps one record for each name and replaces records atomically. It makes no decisions about leases,
-// which are up to the [Authority] that [NewAuthority] makes from the Store.
+// A Store keeps one record for each name and replaces records atomically. A Store makes no decisions about
+// leases, which are up to the [Authority] that [NewAuthority] makes from the Store.
 //
 // To write a Store:
 //
 //  1. Choose where the record of a name is stored. Different names must have different places, so do not
 //     fold case, shorten names or replace characters. Refuse a name if [CheckName] refuses it, or if the
 //     database cannot store it.
-//  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or one
-//     column for each field. Call [Record.Validate] on every record that you read. If a record cannot be
-//     read, return an error that contains the name of the lease, and never treat it as a free lease.
+//  2. Write all fields of a record in one write. Use [Record.MarshalText], [Record.MarshalJSON] or one column
+//     for each field. Call [Record.Validate] on every record that you read. If a record cannot be read,
+//     return an error that contains the name of the lease, and never treat the lease as free.
 //  3. Give every write a version. A name must never get the same version twice, even if an equal record is
 //     written, a record is deleted and created again, or the store restarts. A hash of the content is not a
-//     version, because equal contents have the same hash. A simple way is two counters for the whole store:
-//     the version of a record is the number of its write, such as "w17", and the version of a name without a
-//     record is the number of deletions so far, such as "d3". The second counter must not count writes,
-//     because processes that acquire different new names at the same time would otherwise get conflicts.
+//     version, because equal contents have the same hash. A simple way to make versions is to have two
+//     counters for the whole store: the version of a record is the number of its write, such as "w17", and
+//     the version of a name without a record is the number of deletions so far, such as "d3". The second
+//     counter must not count writes, because processes that acquire different new names at the same time
+//     would otherwise get conflicts.
 //  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower Epoch.
 //     If a deleted name is created again, its Epoch must be at least as high as before. A simple way to make
 //     sure of this is to store one number: the highest Epoch of all deleted records.
 //  5. Read the time from the clock of the database, and only after the record is locked. If Swap read the
-//     time before it waited for the lock, it could renew a lease that has ended meanwhile. Load must wait for
-//     the same lock: otherwise it could show that a lease has expired although a Swap that read its time
+//     time before it waited for the lock, Swap could renew a lease that has ended meanwhile. Load must wait
+//     for the same lock: otherwise it could show that a lease has expired although a Swap that read its time
 //     earlier is about to renew it. The time must not decrease, not even from one name to another. If clients
 //     cannot read the clock of the database, do not write a Store, but implement a Backend of package engine.
 //     If all clients run on one machine, use the clock of that machine, and store its last reading together
@@ -39,11 +40,10 @@ import (
 //     outcome is unknown. If a retry cannot fix an error, mark it with [Permanent]. Return soon after the
 //     context ends, even if the client library of the database does not.
 //  9. Implement the optional interfaces [Watcher], [Lister] and [Limiter] if the database allows it.
-//  10. Run leasetest.TestStore, and set the fields of leasetest.StoreHooks. Set Connect first: the most
-//     frequent mistake is a Swap that reads the record or the time without a lock, and only with Connect can
-//     the suite find it, by a call between two statements of the Swap. Then set Another, Reopen, LoseWatches,
-//     Forget, Corrupt and StepClock. TestStore checks rules 1 to 9 as far as a client can see them.
-//     leasetest/PEERS.md lists what no rule checks.
+//  10. Run leasetest.TestStore, and set the fields of leasetest.StoreHooks. Set Connect first, because only
+//     with Connect can the suite find the most frequent mistake: a Swap that reads the record or the time
+//     without a lock. Then set Another, Reopen, LoseWatches, Forget, Corrupt and StepClock. TestStore checks
+//     rules 1 to 9 as far as a client can see them. leasetest/PEERS.md lists what no rule checks.
 //  11. Give the store a method named Authority, which passes the store to [NewAuthority] and returns the
 //     result. Pass this result to leasetest.TestAuthority. If the database can decide under a lock or in one
 //     round trip, the method can instead return a faster Authority that calls [Decide].
@@ -53,10 +53,11 @@ import (
 type Store interface {
 	// Load returns the current record of the lease with the given name. If there is no record of the name,
 	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as the
-	// Epoch of every record that the store has deleted. For this, one number for all names is enough.
+	// Epoch of every record that the store has deleted. One number for all deleted records, of any name, is
+	// enough for this rule.
 	//
-	// A store may delete a record that is Available. It may also delete a record that has been Expired or
-	// Broken for a certain time, which the documentation of the store must state.
+	// A store may delete a record that is Available. A store may also delete a record that has been Expired
+	// or Broken for a certain time, which the documentation of the store must state.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record of the given name with next, which the caller has computed from old, and
@@ -77,14 +78,14 @@ type Store interface {
 
 // A Snapshot is a record with its version and the store's time.
 type Snapshot struct {
-	// Record is the record as it was written. Its State might have ended since. To get the record as it was
-	// at the Load or Swap, pass Now to [Record.At].
+	// Record is the record as it was written. The State of the record might have ended since. To get the
+	// record as it was at the Load or Swap, pass Now to [Record.At].
 	Record Record
 
-	// Version is the version that Swap compares. It is opaque and never empty. A name never gets the same
-	// version twice: if an equal record is written again, it gets a new version, even after a restart of the
-	// store. A name without a record has a version too. After a deletion, the version of the name is one that
-	// it has never had before.
+	// Version is the version that Swap compares. Version is opaque and never empty. A name never gets the
+	// same version twice: if an equal record is written again, it gets a new version, even after a restart of
+	// the store. A name without a record has a version too. After a deletion, the version of the name is one
+	// that it has never had before.
 	Version string
 
 	// Now is the time at which the store carried out the Load or Swap, on the clock of the store or, if the
@@ -92,9 +93,9 @@ type Snapshot struct {
 	// time at which an authority computed Record.
 	Now time.Time
 
-	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. If the store
-	// has a clock, Uncertainty is the tick of that clock, because the true time can be up to one tick later
-	// than Now, and zero for a precise clock.
+	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. For a store
+	// with a clock, Uncertainty is the tick of that clock, because the true time can be up to one tick later
+	// than Now. If the clock is precise, Uncertainty is zero.
 	//
 	// If the store has no clock, each process computes Record.Until from the time at which it first read this
 	// Version of the record. Record.Until is then the latest time at which the lease can end, and Uncertainty
@@ -109,8 +110,8 @@ func (s Snapshot) Ended(now time.Time) bool {
 	return !until.IsZero() && s.Now.Before(until) && !now.Before(until)
 }
 
-// A Watcher signals changes of leases. It is an optional interface of a [Store] or an [Authority]. A type
-// that wraps a Watcher must be a Watcher, too.
+// A Watcher signals changes of leases. Watcher is an optional interface of a [Store] or an [Authority]. A
+// type that wraps a Watcher must be a Watcher, too.
 type Watcher interface {
 	// Watch returns a channel with a capacity of 1. After Watch has returned, the channel receives a signal
 	// after every change that

@@ -36,8 +36,8 @@ func (a Action) String() string {
 // MarshalText returns the name of the action, or an error if the action is unknown.
 func (a Action) MarshalText() ([]byte, error) { return marshalName(actionNames[:], int(a), "action") }
 
-// UnmarshalText stores the action with the given name, in lower case, in *a. If the name is unknown, it
-// returns an error and leaves *a unchanged.
+// UnmarshalText stores the action with the given name, in lower case, in *a. If the name is unknown,
+// UnmarshalText returns an error and leaves *a unchanged.
 func (a *Action) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(actionNames[:], text, "action")
 	if err == nil {
@@ -87,11 +87,11 @@ type Request struct {
 // Step applies one request to a record. The parameter now is the authority's time. The outcomes are exactly
 // those in the two tables of the Lease Blob document.
 //
-// If the request is granted, Step returns the new record and a nil error. If it is refused, or an argument
-// is missing or out of range, Step returns r.At(now) and a [Code].
+// If the request is granted, Step returns the new record and a nil error. If the request is refused, or an
+// argument is missing or out of range, Step returns r.At(now) and a [Code].
 //
-// Step is a pure function. It reads no clock, draws no random numbers, keeps no state and allocates no
-// memory. It is safe for concurrent use by several goroutines.
+// Step is a pure function: it reads no clock, draws no random numbers, keeps no state and allocates no
+// memory. Step is safe for concurrent use.
 //
 // Step assumes that r is valid ([Record.Validate]), and that now does not go back from one call to the
 // next. If r is valid, the returned record is valid too.
@@ -112,7 +112,7 @@ func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	return next, nil
 }
 
-// step is like Step, but changes *r. Call it after r.pass(now), and only if check(req) has returned 0.
+// step is like Step, but changes *r. Call step after r.pass(now), and only if check(req) has returned 0.
 func step(r *Record, req *Request, now time.Time) Code {
 	if now.Unix() < firstUnix {
 		return ErrTime
