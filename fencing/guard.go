@@ -9,11 +9,11 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. It remembers the
-// newest token that it has seen, called the mark, and runs one function at a time.
+// A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. A Guard remembers
+// the newest token that it has seen, called the mark, and runs one function at a time.
 //
-// The zero Guard is ready to use and has seen no token. A Guard is safe for concurrent use. It must not be
-// copied after first use.
+// The zero Guard is ready to use and has seen no token. A Guard is safe for concurrent use. A Guard must not
+// be copied after first use.
 type Guard struct {
 	mark atomic.Uint64 // the Epoch of the newest token that the Guard has seen; never falls
 	once sync.Once
@@ -49,8 +49,7 @@ func (g *Guard) Advance(tok lease.Token) error {
 //
 // While another function runs, Do waits, so f must not call Do or Advance of the same Guard. Do raises the
 // mark before it waits. Therefore a new holder waits for at most one function of an earlier holder: the
-// function that is already running. A waiting call with an older token returns a *StaleError when its turn
-// comes.
+// function that is already running. A waiting call with an older token returns a *StaleError in the end.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. If f
 // writes in a transaction, so that a failure undoes all its writes, also store the mark in that
@@ -60,8 +59,8 @@ func (g *Guard) Do(tok lease.Token, f func() error) error {
 }
 
 // DoContext is like Do, but if ctx ends while DoContext waits, it returns the error of ctx and does not call
-// f. Even then it has raised the mark, unless ctx was done before the call. Once f has started, DoContext
-// waits until f returns, even if ctx ends.
+// f. Unless ctx was done before the call, DoContext has raised the mark even in this case. Once f has
+// started, DoContext waits until f returns, even if ctx ends.
 func (g *Guard) DoContext(ctx context.Context, tok lease.Token, f func() error) error {
 	if f == nil {
 		return fields.Missing("Guard.Do.f")

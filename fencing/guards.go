@@ -14,12 +14,12 @@ var ErrFull = errors.New("fencing: too many guarded resources")
 // DefaultMax is the default of [Guards.Max].
 const DefaultMax = 1 << 16
 
-// Guards has a guard for each resource. The zero Guards has none and is ready to use. It is safe for
+// Guards has a guard for each resource. The zero Guards is empty and ready to use. A Guards is safe for
 // concurrent use.
 //
-// A guard is made when its resource is first used, and stays until [Guards.Forget] removes it: a new guard
-// would have no mark, and would accept writers that the removed guard has rejected. Max limits the memory
-// that the guards use. Each guard takes about 200 bytes in addition to the name of its resource.
+// A guard is made when its resource is first used, and stays until [Guards.Forget] removes it, because a new
+// guard has no mark, and accepts writers that the removed guard has rejected. Max limits the number of
+// guards. Each guard takes about 200 bytes in addition to the name of its resource.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -29,8 +29,8 @@ const DefaultMax = 1 << 16
 //		err = g.Advance(mark)
 //	}
 type Guards struct {
-	// Max is the largest number of resources. If it is 0 or less, DefaultMax is used. Set it before the first
-	// use.
+	// Max is the largest number of resources. If it is 0 or less, DefaultMax is used. Set Max before the
+	// first use.
 	Max int
 
 	mu     sync.Mutex
@@ -74,8 +74,8 @@ func (s *Guards) Forget(resource string) {
 }
 
 // Marks returns the mark of every resource whose guard has seen a token, for example to store the marks and
-// restore the guards after a restart. For a mark that is raised during the call, the value may be the old or
-// the new one.
+// restore the guards after a restart. For a mark that is raised meanwhile, the value may be the old or the
+// new one.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,12 +16,14 @@ type Options struct {
 	// Header is the header that carries the token. Default: DefaultHeader.
 	Header Header
 
-	// Guard returns the guard of the resource to which the request writes. [Guards.For] returns such a
-	// function. The handler calls Guard from several goroutines at once, and only if the token of the request
-	// is well-formed. If Guard returns an error, the handler answers the request with [Header.Refuse].
+	// Guard returns the guard of the resource to which the request writes. For example, [Guards.For] returns
+	// such a function. The handler calls Guard from several goroutines at once, and only if the token of the
+	// request is well-formed. If Guard returns an error, the handler answers the request with
+	// [Header.Refuse].
 	//
-	// Default: one new Guard for all requests. Only the holders of one lease may then use the handler,
-	// because tokens of different leases cannot be compared. The mark is lost when the process exits.
+	// Default: one new Guard for all requests. With this default, only the holders of one lease may use the
+	// handler, because tokens of different leases cannot be compared. The mark is lost when the process
+	// exits.
 	Guard func(*http.Request) (*Guard, error)
 
 	// MaxBody is the largest size of a request body, in bytes. The whole body is read before the request
@@ -36,8 +38,8 @@ type Options struct {
 // rejects the Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
 //
 // With nil Options, one new Guard serves all requests. Then only the holders of one lease may send requests,
-// because a second lease with newer tokens would lock them out. If the requests write to resources of several
-// leases, set [Options].Guard, for example to [Guards.For].
+// because the newer tokens of a second lease would lock out the holders of the first. If the requests write
+// to resources of several leases, set [Options].Guard, for example to [Guards.For].
 //
 // A Guard has its mark only in memory. So after a restart, a new Guard accepts an earlier holder, until the
 // current holder sends its next request. There are two ways to store the mark with the data:

@@ -19,8 +19,8 @@ type Mark interface {
 	// a well-formed token. If Advance returns an error, the caller must not commit the transaction.
 	//
 	// After Advance has returned, no other transaction that raises the same mark can commit before this
-	// transaction ends, even if the mark already equals tok and does not change. Otherwise, an older holder
-	// could commit its data after a newer holder has raised the mark.
+	// transaction ends, even if the mark already equals tok and does not change. Without this lock, an older
+	// holder could commit its data after a newer holder has raised the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already, with an initial
 	// mark of '' or twenty zeros.

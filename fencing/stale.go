@@ -2,8 +2,8 @@ package fencing
 
 import "github.com/fencedlease/lease"
 
-// ErrStale is the error that every [*StaleError] wraps. It matches [lease.ErrLost], because the holder of a
-// stale token no longer holds the lease, even if the holder has not noticed that yet. To detect a stale
+// ErrStale is the error that every [*StaleError] wraps. ErrStale matches [lease.ErrLost], because the holder
+// of a stale token no longer holds the lease, even if the holder has not noticed that yet. To detect a stale
 // token, pass ErrStale to [errors.Is].
 var ErrStale error = stale{}
 

@@ -7,12 +7,12 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Transport is an [http.RoundTripper] that adds a token to every request. It is safe for concurrent use if
-// the RoundTripper in the field Base is.
+// A Transport is an [http.RoundTripper] that adds a token to every request. A Transport is safe for
+// concurrent use if the RoundTripper in the field Base is.
 //
 // A Transport belongs to one term of a lease. After the next grant, make another Transport, and do not set
-// the newer token in the old Transport. Otherwise the resource would accept a request that was prepared in
-// the earlier term, because it carries the newest token.
+// the newer token in the old Transport. Otherwise a request that was prepared in the earlier term would carry
+// the newest token, and the resource would accept it.
 type Transport struct {
 	Token  lease.Token       // the token of every request; if it is malformed, no request is sent
 	Header Header            // the header of the token; if empty, DefaultHeader
