@@ -7,19 +7,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// authority implements [lease.Authority] for a Store. It calls [lease.Decide] while it holds the mutex of the
+// authority implements [lease.Authority] for a Store. Do calls [lease.Decide] while it holds the mutex of the
 // record's shard, so that a request needs only one lookup, one lock and one reading of the clock.
 type authority Store
 
 // Authority returns an authority over the Store, with which a program can inspect or break a lease, and check
 // whether a write is allowed. The authority makes the same decisions as an authority from
-// [lease.NewAuthority], but is faster. It also implements [lease.Watcher] and [lease.Lister].
+// [lease.NewAuthority], but is faster. The authority also implements [lease.Watcher] and [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	s.check()
 	return (*authority)(s)
 }
 
-// Do carries out one request, unless ctx is done before the call. It ignores a ctx that ends later. The
+// Do carries out one request, unless ctx is done before the call. Do ignores a ctx that ends later. The
 // outcome is always known, because no step can fail after the Store has changed.
 func (a *authority) Do(ctx context.Context, name string, req lease.Request) (res lease.Result, err error) {
 	if err = a.do(ctx, name, &req, &res); err != nil {

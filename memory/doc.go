@@ -18,7 +18,7 @@
 // # Deletion of old records
 //
 // The memory of a Store does not grow forever, although no goroutine deletes old records. Instead, each write
-// deletes a few of them, so that no write takes long. A Store deletes
+// deletes a few old records, so that no write takes long. A Store deletes
 //
 //   - old Available records, so that at most [Idle] of them remain. The Store may delete an Available record
 //     as soon as more than 64 records are Available. After a million names were leased and released once, at
@@ -26,7 +26,7 @@
 //   - records that have been Expired or Broken for [Options.Retention]. Every write of a new name checks two
 //     other records, so a Store has at most about twice as many records as it needs.
 //
-// Once a record is deleted, the last holder can no longer renew the lease, because its lease ID is deleted
-// with the record. Tokens never decrease: if the name is leased again, its token is newer than every token in
-// the deleted records, of all names.
+// Once a record is deleted, the last holder can no longer renew the lease, because the lease ID is deleted
+// with the record. Tokens never decrease: if the name is leased again, the new token is newer than every
+// token in the deleted records of all names.
 package memory

@@ -11,8 +11,8 @@ import (
 // records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence: the common entry of all names that the Store does not know. It has no
-// name and is never modified.
+// newAbsence returns a new absence: the common entry of all names that the Store does not know. The absence
+// has no name and is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
@@ -20,8 +20,8 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 func (e *entry) isAbsence() bool { return e.name == "" }
 
 // forget removes the entry e, after it has replaced the absence, the common entry of all unknown names. The
-// Epoch of the new absence is not lower than that of e, so that the tokens of the name never decrease. It
-// also has a new version, so that a Swap with the version of the removed entry returns a conflict.
+// Epoch of the new absence is not lower than that of e, so that the tokens of the name never decrease. The
+// new absence has a new version, so that a Swap with the version of the removed entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -43,8 +43,7 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// This round need not check a record that is written during it, which is due one retention time
-			// later at the earliest.
+			// A record that is written during this round is due one retention time later at the earliest.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head

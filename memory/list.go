@@ -10,7 +10,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List returns the leases in the Store whose names begin with prefix, sorted by name. It first collects the
+// List returns the leases in the Store whose names begin with prefix, sorted by name. List first collects the
 // names, and then reads each record just before the body of the loop gets it, so that each entry is current.
 // No lock is held while the body runs. A name whose record is deleted during the iteration may be missing.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 )
 
-// A Store keeps leases in memory, and has its own clock. It implements [lease.Store], [lease.Watcher],
+// A Store keeps leases in memory, and has its own clock. A Store implements [lease.Store], [lease.Watcher],
 // [lease.Lister] and [lease.Limiter], and is safe for concurrent use. Make a Store with [New], because the
 // methods of a zero Store panic.
 type Store struct {
@@ -34,10 +34,10 @@ const DefaultRetention = 5 * time.Minute
 
 // Options configure a [Store]. A nil *Options means the defaults. If a field is zero, its default is used.
 type Options struct {
-	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. Its time must be after
-	// the zero time. If the Clock goes backward, the time of the Store stands still until the Clock has
-	// caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not call the Store.
-	// Default: the clock of package time.
+	// Clock is the clock of the Store and of the Sessions that [Store.Lease] returns. The time of the Clock
+	// must be after the zero time. If the Clock goes backward, the time of the Store stands still until the
+	// Clock has caught up. The Store holds a lock while it calls Clock.Now, so Clock.Now must not call the
+	// Store. Default: the clock of package time.
 	Clock lease.Clock
 
 	// Limits restrict the durations and break periods that an authority grants in this Store.
@@ -49,9 +49,9 @@ type Options struct {
 	// is older than all other tokens.
 	Floor lease.Token
 
-	// Retention is how long the Store keeps a record at least after the record has become Expired or Broken.
-	// As long as the Store keeps an Expired record, the last holder can still renew the lease. Default:
-	// [DefaultRetention].
+	// Retention is the shortest time for which the Store keeps a record after the lease has become Expired or
+	// Broken. As long as the Store keeps an Expired record, the last holder can still renew the lease.
+	// Default: [DefaultRetention].
 	Retention time.Duration
 }
 
@@ -96,7 +96,7 @@ func New(o *Options) *Store {
 // Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name and the current time of the Store. It returns an error if ctx
+// Load returns the record with the given name and the current time of the Store. Load returns an error if ctx
 // is done, or if [lease.CheckName] rejects the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
@@ -158,9 +158,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // put stores the record next in the entry e, or in a new entry if the Store has no record of the name. Then
-// it signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the record
-// that was just stored, the returned entry is no longer in the shard. The caller holds the mutex of the
-// shard.
+// put signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
+// record that was just stored, the returned entry is no longer in the shard. The caller holds the shard's
+// mutex.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0

@@ -1,9 +1,9 @@
 package memory
 
 // There are two kinds of versions. The version of a written record contains the number of the write in its
-// shard. All unknown names share one entry, the absence, whose number is the version of an unknown name. When
-// the Store deletes a record, it replaces the absence by a new one with a higher number. A name always
-// belongs to the same shard, where neither kind uses a number twice, so no version of a name repeats.
+// shard. All unknown names share one entry, the absence, and the version of an unknown name contains its
+// number. When the Store deletes a record, it replaces the absence by a new one with a higher number. A name
+// always belongs to the same shard, where neither kind uses a number twice, so its versions never repeat.
 const (
 	swapKind    = '.'
 	absenceKind = '~'
