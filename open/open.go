@@ -8,7 +8,7 @@
 //
 //	store, err := open.Store(ctx, os.Getenv("LEASE_STORE")) // such as redis://localhost:6379
 //
-// The documentation of each package describes its URLs, and where the store gets its credentials.
+// The documentation of each of these packages describes its URLs, and where the store gets its credentials.
 package open
 
 import (
@@ -37,13 +37,13 @@ type Leases interface {
 	// List lists the leases, as [lease.Lister] describes.
 	List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error]
 
-	// Close frees what the store has opened, such as connections. It releases no lease. Call Close when
+	// Close frees what the store has opened, such as connections. Close releases no lease. Call Close when
 	// nothing uses the store any more.
 	Close() error
 }
 
-// An Opener opens the store of a URL with the scheme for which the Opener is registered. It need not send a
-// request. If the URL itself is wrong, the Opener returns a [*URLError], or an error that wraps
+// An Opener opens the store of a URL with the scheme for which the Opener is registered. An Opener need not
+// send a request. If the URL itself is wrong, the Opener returns a [*URLError], or an error that wraps
 // [ErrMalformed].
 type Opener func(ctx context.Context, url string) (Leases, error)
 
@@ -53,7 +53,7 @@ var ErrMalformed = errors.New("malformed")
 // ErrNotImported means that the program does not import the package that opens URLs with this scheme.
 var ErrNotImported = errors.New("this program has no such store")
 
-// A URLError says what is wrong with the URL of a store. It does not contain the URL, which can include a
+// A URLError says what is wrong with the URL of a store, but does not contain the URL, which can include a
 // password.
 type URLError struct {
 	Scheme string // as in the URL; may be empty
@@ -115,7 +115,7 @@ func Forms() (forms []string) {
 
 // Store opens the store of a URL. The caller must close the store at the end. If the URL is wrong, or if the
 // program imports no package that has registered its scheme, the error is a [*URLError]. Store need not send
-// a request, so a server that cannot be reached may only show in a later request. If ctx ends, Store returns.
+// a request, so it may succeed even if the server cannot be reached. If ctx ends, Store returns.
 func Store(ctx context.Context, url string) (Leases, error) {
 	name, rest, found := strings.Cut(url, ":")
 	mu.RLock()
