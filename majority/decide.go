@@ -20,8 +20,8 @@ type Outcome struct {
 // missing. Call Check when the program starts, before the member joins the cluster. Otherwise an unusable
 // store is only noticed in the first split, when all members then go down.
 //
-// Check also makes the member ignore every split that was decided before, so that it never survives with the
-// token of such a split. Check waits for a running call of Decide, and takes at most Timeout.
+// Check also makes the member ignore every split that was decided before, so that the member never survives
+// with the token of such a split. Check waits for a running call of Decide, and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
 	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
@@ -70,10 +70,11 @@ func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 	return res, nil
 }
 
-// Decide decides for the given view. Call Decide when the view has been stable for a moment. It takes at most
-// Delay + Timeout. If the view changes, end ctx and call Decide with the new view. The earlier call then
-// returns Undecided and the error of ctx, and releases in the background, for at most Timeout, what it may
-// have acquired. The next call waits for this release. The calls of one Decider run one after the other.
+// Decide decides for the given view. Call Decide when the view has been stable for a moment. Decide takes at
+// most as long as Delay and Timeout together. If the view changes, end ctx and call Decide with the new view.
+// The earlier call then returns Undecided and the error of ctx, and releases in the background what it may
+// have acquired, which takes at most Timeout. The next call of Decide waits for this release. The calls of
+// one Decider run one after the other.
 //
 // If the lease was not granted to this part in time, the decision is Down, and the error says why. The error
 // is nil if another part has the lease, if no reachable member counts, or if the decision is Survive or
@@ -185,9 +186,9 @@ func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	return o
 }
 
-// confirm writes the mark into the lease, so that the other members of this part survive. They may see the
-// mark even if its write is not answered, so the lease is not released any more. If no attempt to write the
-// mark succeeds, the other members go down, and this member survives.
+// confirm writes the mark into the lease, so that the other members of this part survive. The other members
+// may see the mark even if its write is not answered, so the lease is not released any more. If no attempt to
+// write the mark succeeds, the other members go down, and this member survives.
 func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
 	for limited.Err() == nil {

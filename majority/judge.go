@@ -11,8 +11,7 @@ import (
 )
 
 // A View is what a member sees of the cluster. The names may be in any order. If only members with a certain
-// role count, for example, leave the others out of both lists. A member that does not count can call Decide,
-// too.
+// role count, for example, leave the others out of both lists. A member in neither list can call Decide, too.
 type View struct {
 	Reachable   []string // the members that this member reaches, including itself
 	Unreachable []string // the other members that have not left

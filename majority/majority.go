@@ -24,14 +24,14 @@ type Options struct {
 	Timeout time.Duration
 
 	// Spread is the longest time that may pass between the first and the last call of Decide in one split.
-	// The authority must allow leases of twice Delay, Timeout and Spread together, 54 s by default. Default:
-	// 20s.
+	// The lease lasts twice as long as Delay, Timeout and Spread together, 54 s by default, which the
+	// authority must allow. Default: 20s.
 	Spread time.Duration
 
 	// Interval is the time between two requests of a member. Default: Timeout/10.
 	Interval time.Duration
 
-	// Clock measures the times above. Default: package time.
+	// Clock measures the times in the other fields. Default: package time.
 	Clock lease.Clock
 }
 
@@ -65,7 +65,7 @@ func (o *Options) complete() (c Options, err error) {
 	return c, err
 }
 
-// A Decider decides whether one member of a cluster survives a split. It is safe for concurrent use.
+// A Decider decides whether one member of a cluster survives a split. A Decider is safe for concurrent use.
 type Decider struct {
 	authority lease.Authority
 	name      string
