@@ -41,9 +41,9 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // if Release or Close is called, [lease.ErrReleased]. If the authority grants the lease to such a call, the
 // Session releases it before it serves the next call.
 //
-// If the authority did not answer a release, the release is sent again by the next call of Release or Close,
-// or when an Acquire is refused because the lease is still locked. A finite lease ends even without a
-// release.
+// If the authority did not answer a release, the Session sends the release again at the next call of Release
+// or Close, or when an Acquire is refused because the lease is still locked. A finite lease ends even without
+// a release.
 func (s *Session) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
 	return s.acquired(s.acquire(ctx))
 }
@@ -182,7 +182,7 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
 // returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked until it
-// expires, or until an Acquire of the Session is refused because of that ID: then the Session releases the
+// expires, or until an Acquire of the Session is refused because of that ID. The Session then releases the
 // lease. After Close, ID returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })

@@ -89,7 +89,7 @@
 //
 // When Release or Run returns, some requests and handlers may still be running. [Session.Close] waits for the
 // requests, but not for the handlers. A program should call Close before it exits, because the Session may
-// still have to release a lease that was granted too late, and which otherwise stays locked for its whole
+// still have to release a lease that was granted too late. Otherwise this lease stays locked for its whole
 // Duration. A test in a bubble of testing/synctest should call Close, too, because the test fails if a
 // goroutine of the Session is still blocked at the end of the test.
 //

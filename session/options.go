@@ -47,15 +47,15 @@ type Options struct {
 	// whether the lease was broken. Default: Duration/3, or 10 s for an infinite lease.
 	//
 	// The Session shortens each interval at random by up to a tenth, and the first one after an Acquire by up
-	// to nine tenths, so that leases that were acquired together are renewed at different times.
+	// to nine tenths. So leases that were acquired together are renewed at different times.
 	RenewInterval time.Duration
 
 	// RequestTimeout is the time limit of one request to the authority. The error of a request that timed out
 	// does not match context.DeadlineExceeded, so that a caller can tell it from the end of the caller's own
 	// context. If the server of a store is overloaded, a renewal can wait in the process before it is sent.
-	// With the default Clock, the time limit does not include this wait, which is at most three times the
-	// RequestTimeout, and short enough for the answer to arrive before the stop window. Default: Duration/6,
-	// but at most 5 s.
+	// With the default Clock, the time limit does not include this wait. The wait lasts at most three times
+	// the RequestTimeout, and leaves enough time for the answer to arrive before the stop window. Default:
+	// Duration/6, but at most 5 s.
 	RequestTimeout time.Duration
 
 	// RetryDelay is the time from a failed renewal to its retry, shortened at random by up to half.
@@ -74,8 +74,8 @@ type Options struct {
 
 	// Watch makes the Session watch the record of the lease while it holds the lease, if the authority is a
 	// [lease.Watcher]. If the record no longer shows that the Session holds the lease, for example because
-	// the lease was broken, the Session renews at once, and the answer decides whether the lease is lost.
-	// Without Watch, the Session learns of a break only at its next regular renewal.
+	// the lease was broken, the Session renews at once. The answer decides whether the lease is lost. Without
+	// Watch, the Session learns of a break only at its next regular renewal.
 	//
 	// While the lease is held, Watch costs one goroutine, one watch of the record, and one read of the record
 	// after each signal of the watch. Some stores signal every renewal. If the record has not changed since

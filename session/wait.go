@@ -29,8 +29,8 @@ func (s *Session) Wait(ctx context.Context) error {
 	return s.waitSpread(ctx, nil)
 }
 
-// waitSpread is like Wait, but when the lease may have ended, it sleeps for the time that spread returns
-// before it reads the record, so that many waiting Sessions do not all read it at the same time.
+// waitSpread is like Wait, but when the lease may have ended, it first sleeps for the time that spread
+// returns. So many waiting Sessions do not all read the record at the same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {

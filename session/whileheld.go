@@ -31,8 +31,8 @@ import (
 //
 // The Session assumes that the work is running until the returned function is called. So call the function
 // even if the context has ended. If the lease is lost before the function is called, the Session does not
-// release the lease until then, or until the lease has ended by itself, because another holder could
-// otherwise have the lease while the work is running. The function may be called more than once.
+// release the lease until the call, or until the lease has ended by itself. Otherwise another holder could
+// have the lease while the work is running. The function may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var (
