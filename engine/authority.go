@@ -60,9 +60,9 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 }
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to the
-// server. It returns [lease.ErrConflict] if the caller has to load the current record instead: if no record
-// is remembered, if ctx is done, if the write conflicts, or if no write would be needed. In these cases, the
-// remembered record may be out of date.
+// server. If the caller has to load the current record instead, tryRemembered returns [lease.ErrConflict].
+// This is so if no record is remembered, ctx is done, the write conflicts, or no write would be needed. In
+// these cases, the remembered record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

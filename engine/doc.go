@@ -11,8 +11,8 @@
 //     server can only compare and swap, implement Backend, as the example does. Then [NewStore] makes the
 //     Store, which computes when a lease ends, and step 2 is already done.
 //  2. In Swap, call [CheckSwap] first, and return [lease.ErrConflict] if the version differs or if
-//     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock:
-//     otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is
+//     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock.
+//     Otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is
 //     about to renew it.
 //  3. Write List with the function [List], which checks the prefix and yields the error that ends the list.
 //     Make the entries with [ListEntry].
@@ -23,8 +23,8 @@
 //  6. Send each Swap through [Gate.Swap], and every request through [Gate.Do]. A [Gate] makes sure that an
 //     overloaded server still renews the leases that the process holds. For a Backend, set [Options.Gate]
 //     instead. To send many renewals in one request, use a [Batcher].
-//  7. Give the store a method Authority that returns the result of [NewAuthority], whose renewals and
-//     releases overtake other requests, and which can renew a lease in one request if the server can. A
+//  7. Give the store a method Authority that returns the result of [NewAuthority]. Its renewals and releases
+//     overtake other requests, and if the server can renew a lease in one request, so does the authority. A
 //     [Store] already has such a method.
 //  8. If a call of the client library may not return when its context ends, make it with [Call].
 //  9. Register a URL with package open, and run the suites with leasetest/enginetest.

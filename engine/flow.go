@@ -129,7 +129,7 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 }
 
 // pass sends the requests whose turn it is. pass drops requests that would be answered too late, unless no
-// other request is running: if all were dropped, no answer would ever show that the server has become faster.
+// other request is running. If all were dropped, no answer would ever show that the server has become faster.
 func (f *flow) pass(now time.Time) {
 	for f.waiting() {
 		urgent := f.first(now)

@@ -83,7 +83,7 @@ func (r Request) times(n, most int) Request {
 // begins only when Enter returns.
 //
 // If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that wraps
-// [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate], and the request must not be sent. The error is a
+// [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate]. The request must then not be sent. The error is a
 // [*FullError] if the reason is probably that the renewals of the held leases keep the server busy.
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil {

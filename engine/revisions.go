@@ -16,8 +16,8 @@ import (
 // The grace begins when the break is committed. The holder's Store only knows that this happened after the
 // Store last knew the record to be unchanged, and counts the grace from that time. Without a RevisionReader,
 // that time is the last renewal, or the last poll that called [Store.Observe]. With a RevisionReader, the
-// Store also reads the Revision if it has written nothing for a while: a fifteenth of the duration of a lease
-// that it holds and watches, but at most 4 s. One such request serves all leases of the Store.
+// Store also reads the Revision if it has written nothing for a fifteenth of the duration of a lease that it
+// holds and watches, at most 4 s. One such request serves all leases of the Store.
 type RevisionReader interface {
 	// Revision returns a number that is lower than the Revision of every entry that is committed, under any
 	// name, after the call of Revision began.

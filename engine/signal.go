@@ -7,9 +7,9 @@ import (
 )
 
 // NeedsSignal reports whether a store must signal the watches of a lease after its record has changed from
-// old to next. A signal is needed if the holder or a waiting process can act on the change: the lease is no
-// longer locked, a break has begun, the lease ends earlier, or it has another holder. A renewal needs no
-// signal. See SPEC S7.
+// old to next. A signal is needed if the holder or a waiting process can act on the change. This is so if the
+// lease is no longer locked, a break has begun, the lease ends earlier, or it has another holder. A renewal
+// needs no signal. See SPEC S7.
 func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:
