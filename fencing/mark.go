@@ -28,7 +28,7 @@ type Mark interface {
 	//	UPDATE marks SET token = $2 WHERE name = $1 AND token <= $2
 	//	SELECT token FROM marks WHERE name = $1
 	//
-	// Do not replace the UPDATE with a SELECT, even if the token equals the mark: a SELECT without FOR UPDATE
+	// Do not replace the UPDATE with a SELECT, even if the token equals the mark. A SELECT without FOR UPDATE
 	// does not lock the row, so updates can be lost at isolation levels below serializable.
 	Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 }
