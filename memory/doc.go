@@ -3,7 +3,7 @@
 //	store := memory.New(nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// The leases are lost when the process exits, and other processes do not see them: if two processes each make
+// The leases are lost when the process exits, and other processes do not see them. If two processes each make
 // a Store, both can acquire the same lease, with the same token. Within the process, a Store is linearizable
 // and never issues the same token twice for one lease. To make the tokens after a restart newer than those
 // before it, set [Options.Floor].
