@@ -111,9 +111,9 @@ func Inspect(ctx context.Context, a Authority, name string) (Result, error) {
 // a cache, a request that writes nothing could get a stale answer, because only Swap detects old records.
 //
 // If s is a [Limiter], the Authority checks every request against the [Limits] of s. If the remaining time of
-// a stored record exceeds these Limits, the Authority shortens it to the longest time that they allow,
-// counted from the first valid request for the lease that is not a read ([ActionRead]). A read does not start
-// that time, because it stores nothing. If s is a [Watcher] or a [Lister], so is the Authority.
+// a stored record exceeds these Limits, the Authority shortens it to the longest time that they allow. This
+// time begins with the first valid request that is not a read ([ActionRead]), because a read stores nothing.
+// If s is a [Watcher] or a [Lister], so is the Authority.
 //
 // NewAuthority panics if s is nil, or if [Limits.Validate] returns an error for the Limits of s.
 func NewAuthority(s Store) Authority {

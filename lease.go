@@ -47,10 +47,10 @@ type Lease interface {
 	// if the background goroutines of the holder have not noticed the end yet.
 	CheckAlive() bool
 
-	// OnLost registers f to be called once for every term that is lost, each time in a goroutine of its own,
-	// with a [*LostError] as its argument. f is not called for a term that ends by Release, nor for a loss
-	// before f was registered. If the lease is lost while a call of Acquire is still running, the result of
-	// that call is decided before f is called.
+	// OnLost registers f to be called once for every term that is lost. Each call runs in a goroutine of its
+	// own, and its argument is a [*LostError]. There is no call for a term that ends by Release, or for a
+	// loss before f was registered. If the lease is lost while a call of Acquire is still running, the result
+	// of that call is decided before f is called.
 	//
 	// The returned function unregisters f, and reports whether f was still registered. It does not wait for a
 	// call of f that has already begun.

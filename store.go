@@ -19,8 +19,8 @@ import (
 //  3. Give every write a version. A name must never get the same version twice, even if an equal record is
 //     written, a record is deleted and created again, or the store restarts. A hash of the content is not a
 //     version, because equal contents have the same hash. A simple way to make versions is to have two
-//     counters for the whole store: the version of a record is the number of its write, such as "w17", and
-//     the version of a name without a record is the number of deletions so far, such as "d3". The second
+//     counters for the whole store. The version of a record is then the number of its write, such as "w17".
+//     The version of a name without a record is the number of deletions so far, such as "d3". The second
 //     counter must not count writes, because processes that acquire different new names at the same time
 //     would otherwise get conflicts.
 //  4. Never let an Epoch decrease. [Record.ValidateAfter] returns an error for a record with a lower Epoch.
@@ -64,8 +64,8 @@ type Store interface {
 	// returns the new Snapshot.
 	//
 	// If the version of the record is no longer old.Version, Swap returns [ErrConflict]. A store with a clock
-	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now, because the
-	// state in old.Record has then ended, so that next is out of date.
+	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now: the state in
+	// old.Record has then ended, so next is out of date.
 	//
 	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns the
 	// current Snapshot, or the zero Snapshot if the store would need another request to read the current
