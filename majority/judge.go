@@ -69,7 +69,7 @@ func (v *View) part() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// readMark returns the parts of a mark. For a claim, the part is "claim" and the token is empty.
+// readMark returns the part, the token and the member of a mark. A claim has the part "claim" and no token.
 func readMark(owner string) (part string, tok lease.Token, member string) {
 	marked, member, _ := strings.Cut(owner, " ")
 	part, text, _ := strings.Cut(marked, "-")
