@@ -11,7 +11,7 @@ import (
 // A Batcher sends the renewals of many leases in one request. It can also be used for requests of another
 // kind, but the comments of its fields and methods speak of renewals.
 //
-// As long as fewer than Few requests are running, each renewal is a request of its own. If more requests are
+// As long as fewer than Few requests are running, each renewal is a request of its own. While Few or more are
 // running, renewals wait until the Gate lets the next request through. The Batcher decides only at that
 // moment which renewals the request contains: the most urgent ones, and none that could no longer be answered
 // in time.
