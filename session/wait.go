@@ -83,8 +83,8 @@ func (s *Session) wait(ctx context.Context, spread func() time.Duration, isEnoug
 }
 
 // watchHeld watches the record until ctx ends. At the beginning and after each signal, watchHeld reads the
-// record and passes it to the state machine. If a read fails, it reads again after about one RetryDelay. If
-// the watch is lost, it begins a new one after at most one RenewInterval.
+// record and passes it to the state machine. If a read fails, watchHeld reads again after about one
+// RetryDelay. If the watch is lost, watchHeld begins a new one after at most one RenewInterval.
 func (s *Session) watchHeld(ctx context.Context, id lease.ID) {
 	f := s.follower()
 	defer f.Unwatch()
