@@ -17,9 +17,9 @@ import (
 // Actions are the functions that carry out the effects of one input to the state machine. Of these functions,
 // only the hooks of the Trace may block, and the function that sets the alarm if Clock.After blocks.
 type actions struct {
-	acts    []func() // before the requests, such as the end of contexts
+	acts    []func() // called before the requests are sent, for example to end contexts
 	sends   []*sending
-	later   []func() // the alarm, and handlers
+	later   []func() // called after the requests are sent: the alarm and the handlers
 	hooks   []func()
 	answers []answer // for the callers that wait
 }
@@ -152,7 +152,7 @@ func (s *Session) take(now time.Time) *actions {
 		i := s.callAt(o.Call)
 		p.answers = append(p.answers, answer{s.calls[i].caller, o})
 		if s.calls = slices.Delete(s.calls, i, i+1); len(s.calls) == 0 {
-			s.calls = nil // most Sessions have none most of the time
+			s.calls = nil // free the memory, because most Sessions have no calls most of the time
 		}
 	}
 	return p

@@ -92,7 +92,7 @@ func (r *runner) reportAttempt(c *contention, err error) {
 		r.record(slog.LevelInfo, "lease: the authority answers again", "failures", c.failures)
 		c.failures = 0
 	case err != nil:
-		if c.failures++; c.failures&(c.failures-1) == 0 { // a power of two
+		if c.failures++; c.failures&(c.failures-1) == 0 { // log only failure number 1, 2, 4, 8 and so on
 			r.record(slog.LevelWarn, "lease: acquire failed", "failures", c.failures, "err", err)
 		}
 	}
@@ -143,8 +143,8 @@ func (r *runner) shorten(d time.Duration, part float64) time.Duration {
 // A contention is the history of the attempts to acquire the lease.
 type contention struct {
 	interval time.Duration
-	refusal  error         // error of an attempt that was refused because the lease is locked
-	last     error         // error of the last attempt
+	refusal  error         // the error of an attempt that was refused because the lease is locked
+	last     error         // the error of the last attempt
 	failed   bool          // whether the last attempt failed for another reason
 	since    time.Time     // since when every attempt has failed with a permanent error; zero if the last one did not
 	pause    time.Duration // the time until the next attempt
@@ -154,7 +154,7 @@ type contention struct {
 }
 
 const (
-	longestPause  = 10 * time.Second // limit for the pause after a failed attempt, unless AcquireInterval is longer
+	longestPause  = 10 * time.Second // the longest pause after a failed attempt, unless AcquireInterval is longer
 	permanentTime = 30 * time.Second // if all attempts have failed with permanent errors for this long, Run returns the last error
 )
 
@@ -203,7 +203,7 @@ func hopeless(err error) bool {
 	case 0, lease.ErrUnsent:
 		return errors.Is(err, errors.ErrUnsupported)
 	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
-		return false // ErrReleased: a Release has ended the call. ErrExpired: the grant came too late.
+		return false // ErrReleased means that a Release has ended the call, and ErrExpired that the grant came too late
 	default:
 		return !code.Refusal() || code == lease.ErrEpochLimit
 	}

@@ -124,7 +124,7 @@ type Options struct {
 
 const (
 	defaultDuration       = 30 * time.Second
-	defaultRenewInterval  = 10 * time.Second // of an infinite lease
+	defaultRenewInterval  = 10 * time.Second // for an infinite lease
 	defaultRequestTimeout = 5 * time.Second  // at most
 	defaultMaxClockDrift  = 0.001
 	defaultMargin         = time.Millisecond
@@ -137,7 +137,7 @@ const (
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
-	longest = lease.Infinite / 8 // largest value of every field except Duration, so that multiples do not overflow
+	longest = lease.Infinite / 8 // the largest value of every field except Duration, so that multiples do not overflow
 )
 
 // Complete returns a copy of o, which may be nil, with the defaults filled in. The Owner stays empty, because
@@ -228,7 +228,7 @@ func (o *Options) inRange(given *Options) error {
 		mayBeShort := f.name == "Margin" || f.name == "MaxClockJump" || f.name == "StopWindow" && given.StopWindow <= 0
 		switch {
 		case f.value <= 0:
-			refuse(f.name, f.value, "must not be negative") // 0 stands for the default
+			refuse(f.name, f.value, "must not be negative") // 0 means the default
 		case f.value < shortest && !mayBeShort:
 			refuse(f.name, f.value, tooShort)
 		case f.value == lease.Infinite && f.name != "Duration":

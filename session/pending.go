@@ -12,7 +12,7 @@ import (
 type pendingCall struct {
 	ctx    context.Context
 	caller caller
-	number uint64 // from 1
+	number uint64 // counts from 1
 }
 
 // A caller receives the outcome of its call. The method answer is called once, and must not block.
@@ -51,7 +51,7 @@ func (s *Session) call(ctx context.Context, input input) *blockedCall {
 type blockedCall struct {
 	s       *Session
 	number  uint64
-	outcome holder.Outcome // once done is closed
+	outcome holder.Outcome // valid once done is closed
 	done    chan struct{}
 }
 

@@ -57,15 +57,15 @@ type AcquireInfo struct {
 	Name  string        // the name of the lease
 	Token lease.Token   // the token of the held term; empty if the Session does not hold the lease
 	Err   error         // the error that Acquire returns, without the operation and the name; nil if another holder has the lease
-	Took  time.Duration // from the sending of the last request to its answer
+	Took  time.Duration // the time from sending the last request to its answer
 }
 
 // RenewInfo is the argument of the hook [Trace].Renew.
 type RenewInfo struct {
 	Name  string        // the name of the lease
 	Token lease.Token   // the token of the term that was renewed; empty if the term had already ended
-	Err   error         // nil if the renewal was granted
-	Took  time.Duration // until the answer, including the time that the renewal waited in the process because the server was busy
+	Err   error         // the error of the renewal; nil if it was granted
+	Took  time.Duration // the time until the answer, including the time that the renewal waited in the process because the server was busy
 
 	Duration time.Duration // the Duration of the Session's Options
 	Left     time.Duration // how long CheckAlive would still have been true without this answer; not positive if the answer came too late
@@ -76,8 +76,8 @@ type ReleaseInfo struct {
 	Name  string      // the name of the lease
 	Token lease.Token // the token of the term with this ID; empty if no term had this ID, or if a newer term has begun
 	ID    lease.ID    // the ID that was released or handed over
-	To    lease.ID    // for a hand-over: the ID of the receiver
-	Err   error       // not nil if the outcome is unknown, if no request was sent, or if a hand-over was refused
+	To    lease.ID    // the ID of the receiver of a hand-over; zero for a release
+	Err   error       // the error; nil unless the outcome is unknown, no request was sent, or a hand-over was refused
 }
 
 // BreakInfo is the argument of the hook [Trace].Breaking.
@@ -102,9 +102,9 @@ type EndInfo struct {
 // ContendInfo is the argument of the hook [Trace].Contended.
 type ContendInfo struct {
 	Name     string        // the name of the lease
-	Token    lease.Token   // the token that was granted; empty if none was
+	Token    lease.Token   // the token that was granted; empty if the lease was not acquired
 	Err      error         // why the lease was not acquired; nil if it was granted, or if another holder has the lease
-	Took     time.Duration // from the first attempt to the result
+	Took     time.Duration // the time from the first attempt to the result
 	Attempts int           // how often Acquire was called
 }
 

@@ -92,7 +92,7 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 	byDefault(&c.AcquireInterval, time.Second)
 	byDefault(&c.WakeJitter, c.AcquireInterval/10)
 	byDefault(&c.ReleaseTimeout, 10*time.Second)
-	most := time.Duration(0) // for MinHold
+	most := time.Duration(0) // the longest MinHold
 	if s != nil {
 		most = s.checkedOptions().Duration
 	}
@@ -271,7 +271,7 @@ type runner struct {
 	log     *logqueue.Queue
 	logged  bool // whether this call has added a record to log
 
-	releaseLater func(release func() error) // begins a release for which RunAll waits; nil: the term waits
+	releaseLater func(release func() error) // begins a release for which RunAll waits; if nil, the term itself waits for the release
 }
 
 // flush gives the Logger a short time to take the records of this call.

@@ -103,7 +103,7 @@ type attempt struct {
 	takenOver bool // another Session has taken one of the leases over
 
 	releases sync.WaitGroup
-	errs     []error // of the releases, in the order of rs
+	errs     []error // the errors of the releases, in the order of rs
 }
 
 // take acquires the leases from index i on, and holds each of them while it acquires the next. The context of

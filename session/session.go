@@ -32,7 +32,7 @@ type Session struct {
 
 	o         *Options // with the defaults filled in, except for a nil Logger, which means slog.Default() at each record
 	authority lease.Authority
-	name      string                        // of the lease
+	name      string                        // the name of the lease
 	belief    atomic.Pointer[holder.Belief] // what the machine knows about the held term; read without mu
 
 	machineOptions holder.Options // never changed
@@ -43,7 +43,7 @@ type Session struct {
 	calls    []pendingCall      // the calls that have no outcome yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
-	last     *holder.Belief     // the last held term, whose token a release is logged with; nil if there was none
+	last     *holder.Belief     // the last held term, whose token is logged with a release; nil if there was none
 	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 
 	stopping  *lease.LostError // the last stop window of the held term; nil if there was none
