@@ -43,8 +43,8 @@ type Batcher[Q, A any] struct {
 // A renewal is waiting to be sent together with others.
 type renewal[Q, A any] struct {
 	place
-	ctx   context.Context // of the caller
-	name  string          // of the lease
+	ctx   context.Context // the context of the caller
+	name  string          // the name of the lease
 	query Q
 
 	patience time.Duration // how long the caller is willing to wait

@@ -44,7 +44,7 @@ type NamedEntry struct {
 // Retained is a record in the form in which a [Backend] writes it. A Retained says how much time was left
 // when the record was written, and not when the lease ends, because the clocks of other processes may differ.
 type Retained struct {
-	Record lease.Record  // its Until is zero
+	Record lease.Record  // the record, with a zero Until
 	Left   time.Duration // the time left; never negative; 0 if the state of the record does not end by itself
 }
 

@@ -30,9 +30,9 @@ func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
 type waiter struct {
 	place
 	urgent   bool
-	deadline time.Time     // zero: none
+	deadline time.Time     // the deadline of the request's context; zero if there is none
 	calm     time.Time     // until then, requests that are not urgent may overtake this one
-	turn     chan bool     // gets true if the request may be sent, and false if it is too late
+	turn     chan bool     // receives true if the request may be sent, and false if it is too late
 	listed   *list.Element // the element of flow.other; nil if the request is urgent or no longer waits
 }
 

@@ -122,7 +122,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err != ErrTooLate && !g.flow.giveUp(w) && <-w.turn { // its turn came at the same moment
+	if err != ErrTooLate && !g.flow.giveUp(w) && <-w.turn { // the turn of the request came at the same moment
 		g.flow.over(w.urgent)
 		g.flow.pass(time.Now())
 	}

@@ -24,7 +24,7 @@ func (g *Gate) Do(ctx context.Context, r Request, f func() error) (err error) {
 		return fmt.Errorf("not sent while other requests of this store are under way: %w", err)
 	}
 	answered := false
-	defer func() { pass.Leave(answered) }() // even if f panics
+	defer func() { pass.Leave(answered) }() // deferred, so that it runs even if f panics
 	err = f()
 	answered = isAnswer(err)
 	if errors.Is(err, lease.ErrConflict) {
@@ -58,7 +58,7 @@ func (g *Gate) Swap(name string, old, next lease.Record, f func(Request) error) 
 		}
 	case next.State == lease.Leased:
 		r = Request{Urgent: true, Name: name, Renewals: 1}
-	case next.State == lease.Available: // a release
+	case next.State == lease.Available: // this is a release
 		r.Urgent = true
 	}
 	err := f(r)

@@ -20,7 +20,7 @@ const (
 // version. So if this process has seen the same version for longer than the remaining time, the lease has
 // ended. If a renewal comes after all, the next Swap fails, because the renewal has changed the version.
 type LateClock struct {
-	Server string       // the product, for the log
+	Server string       // the name of the product, for the log
 	Logger *slog.Logger // gets a warning at most once a minute; nil means slog.Default() at the time of the warning
 	Most   int          // the largest number of names to remember
 

@@ -24,7 +24,7 @@ const (
 // become faster, so the bound grows until renewals queue up and the server is measured again. The bound grows
 // slowly, because the process goes on holding a lease that was acquired beyond the limit.
 type room struct {
-	held  map[string]holding // by name
+	held  map[string]holding // by the name of the lease
 	load  float64            // how many renewals a second the held leases need
 	swept time.Time
 
@@ -59,7 +59,7 @@ func (r *room) answered(now time.Time, renewals, others int, most bool) {
 	r.last = 0
 	if took < 2*window && !r.idle && float64(r.renewals) >= given*float64(r.requests) {
 		r.last = float64(r.requests) / took.Seconds()
-	} // if more time has passed, there were no requests for a while, or the server or this process was paused
+	} // if took is longer, there were no requests for a while, or the server or this process was paused
 	if before > 0 && r.last > 0 {
 		if r.does == 0 {
 			r.does = max(before, r.last)

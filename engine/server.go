@@ -23,7 +23,7 @@ type Server struct {
 // A Sent is a request that has been sent: see [Server.Sending].
 type Sent struct {
 	at     time.Time
-	events uint64 // of the Server
+	events uint64 // the events of the Server when the request was sent
 }
 
 // Sending records that a request is being sent. Pass the result to [Server.Ended].

@@ -173,7 +173,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
 	}
-	if next.Epoch > old.Record.Epoch { // a grant
+	if next.Epoch > old.Record.Epoch { // this is a grant
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
 	var e Entry

@@ -23,7 +23,7 @@ type Watches[V any] struct {
 
 type watched[V any] struct {
 	value V
-	chans map[chan struct{}]func() bool // each with the function that stops the AfterFunc of its context
+	chans map[chan struct{}]func() bool // the value is the function that stops the AfterFunc of the context of the watch
 }
 
 // Add returns the channel of a new watch. The channel follows the rules of [lease.Watcher], and so is closed
