@@ -56,7 +56,7 @@ var ErrNotImported = errors.New("this program has no such store")
 // A URLError says what is wrong with the URL of a store, but does not contain the URL, which can include a
 // password.
 type URLError struct {
-	Scheme string // as in the URL; may be empty
+	Scheme string // the scheme of the URL; may be empty
 	Err    error  // what is wrong
 }
 
@@ -188,7 +188,7 @@ func Path(rawURL string) (string, error) {
 			return "", &URLError{"file", errors.New("a path after // must begin with a third /; for a relative path, use file:PATH")}
 		}
 		if len(rest) > 2 && rest[2] == ':' && filepath.VolumeName(rest[1:]) != "" {
-			rest = rest[1:] // "/C:/leases.db" of Windows
+			rest = rest[1:] // for example "/C:/leases.db" on Windows
 		}
 	}
 	path, err := url.PathUnescape(rest)
