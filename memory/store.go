@@ -88,7 +88,7 @@ func New(o *Options) *Store {
 	}
 	s.clock.Start(o.Clock)
 	s.id = newStoreID(rand.Uint64())
-	lowest, _ := o.Floor.Epoch() // 0 if empty
+	lowest, _ := o.Floor.Epoch() // 0 if Floor is empty
 	s.absence.Store(s.newAbsence(lowest))
 	return s
 }
