@@ -25,7 +25,7 @@ const (
 	ErrAlreadyBroken // a second break, in a dialect before Version20120212 (LeaseAlreadyBroken)
 	ErrIDMismatch    // the ID is not the current or last ID, or was released (LeaseIdMismatchWith...Operation)
 	ErrIDMissing     // the lease is locked and the write presented no ID (LeaseIdMissing)
-	ErrNotPresent    // there is no lease to act on (LeaseNotPresentWith...Operation)
+	ErrNotPresent    // nobody holds the lease, so there is nothing to act on (LeaseNotPresentWith...Operation)
 	ErrEnded         // the lease with the presented ID has ended (LeaseLost)
 	ErrEpochLimit    // no newer token exists that could be issued for this name
 	ErrForeign       // a program without this library holds the lease, and the request would end or change it
@@ -147,7 +147,7 @@ func (c *Code) UnmarshalText(text []byte) error {
 // CodeOf returns the first Code that [errors.As] finds in the tree of err, or 0 if there is none.
 func CodeOf(err error) Code {
 	if err == nil {
-		return 0 // without an allocation
+		return 0 // returns early to avoid an allocation
 	}
 	var c Code
 	errors.As(err, &c)
