@@ -28,7 +28,7 @@ func describeError(what, key string, err error, prefix string) error {
 	return engine.WithAdvice(err, strings.ReplaceAll(advice, "PREFIX", prefix), permanent)
 }
 
-// advices says what to do about an error of a server. The advice of an entry applies if the error contains its text.
+// advices says what to do about an error of a server. An entry applies if the error contains its text.
 var advices = []struct {
 	text      string
 	advice    string
@@ -56,8 +56,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns a text that says how to fix the cause of an error, and reports whether the error is
-// permanent, which means that it recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and whether the error is permanent, which
+// means that it recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {

@@ -14,11 +14,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A use counts the exchanges of a client that are under way.
+// A use counts the exchanges of a client with its server that have not ended yet.
 type use struct {
 	underWay int
-	answered time.Time // when the last of them was answered
-	retired  bool      // the last one closes the client
+	answered time.Time // when the server last answered
+	retired  bool      // close the client after the last exchange
 }
 
 // exchange sends requests in one pipeline, over one connection.
@@ -75,7 +75,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 	return answers
 }
 
-// renewed returns how many of the renewals were carried out, and did not conflict.
+// renewed returns how many of the renewals were carried out and did not conflict.
 func renewed(answers []answer) (n int) {
 	for _, a := range answers {
 		if a.sent[len(a.sent)-1].Err() == nil {
@@ -85,7 +85,7 @@ func renewed(answers []answer) (n int) {
 	return n
 }
 
-// use marks a client, or the client that has replaced it, as in use, and returns it.
+// use marks a client as in use, and returns it. If the client was replaced, use does so with the new client.
 func (s *Store) use(server *redis.Client) *redis.Client {
 	server = s.servers.current(server)
 	s.mu.Lock()
@@ -99,10 +99,10 @@ func (s *Store) use(server *redis.Client) *redis.Client {
 	return server
 }
 
-// end ends the use of a client after an exchange, and closes a client that was replaced after its last exchange. It
-// reports whether the Store must leave the server: the exchange got no answer, and neither did a later one. If
-// another request was answered after this one was sent, the server is only slow, and a new connection would make it
-// slower.
+// end ends the use of a client by one exchange. If the client was replaced and this was its last exchange,
+// end closes the client. The result is true if the Store must leave the server, because neither this request
+// nor a later one was answered. If a later request was answered, the server is only slow, and a new
+// connection would make it slower.
 func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
 	s.mu.Lock()
 	u := s.uses[server]
@@ -122,14 +122,13 @@ func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool
 	return silent
 }
 
-// timedOut reports whether err means that there was no answer in time.
 func timedOut(err error) bool {
 	var t net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// wrongServer reports whether a server has answered that it did not carry out the request, but another
-// server may.
+// wrongServer reports whether a server has answered that it did not carry out the request, although another
+// server might do so.
 func wrongServer(err error) bool {
 	word, _, _ := strings.Cut(redisError(err), " ")
 	switch word {
@@ -139,8 +138,8 @@ func wrongServer(err error) bool {
 	return errors.Is(err, redis.ErrClosed) // the client was replaced before it sent the request
 }
 
-// retire closes a client that was replaced, after its last exchange. If its server is not the right one,
-// retire also ends the watches, because they watch that server.
+// retire closes a client that was replaced, as soon as its last exchange has ended. If misplaced is true, the
+// client was connected to the wrong server, so retire also ends the watches at that server.
 func (s *Store) retire(old *redis.Client, misplaced bool) {
 	if old == nil {
 		return
@@ -159,12 +158,12 @@ func (s *Store) retire(old *redis.Client, misplaced bool) {
 	}
 }
 
-// lastAnswers is how long an earlier primary has for its last answers. A frozen primary sends none, and meanwhile
-// later requests have to wait.
+// lastAnswers is how long an earlier primary has to send its last answers. The time is short because a frozen
+// primary sends no answers, and later requests have to wait meanwhile.
 const lastAnswers = 200 * time.Millisecond
 
-// findPrimary requests the address of the primary from the sentinels, if there are any and their last
-// answer is old, and connects to another primary. It does not wait for the answer.
+// findPrimary asks the sentinels for the address of the primary, if there are sentinels and their last answer
+// is old. If there is a new primary, the Store then connects to it. findPrimary does not wait for the answer.
 func (s *Store) findPrimary() {
 	if s.servers.moved() && s.begin() {
 		go func() {

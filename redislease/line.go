@@ -11,21 +11,21 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// At most maxExchanges requests are under way to one server, each over a connection of its own. At most maxBatch
-// requests of callers share one. While fewer than fewExchanges of a kind are under way, each is sent by itself.
+// A Store has at most maxExchanges pipelines under way to one server, each over its own connection. A
+// pipeline has at most maxBatch requests. While fewer than fewExchanges pipelines of a kind are under way,
+// each request of that kind gets a pipeline of its own.
 const (
 	maxExchanges = 8
 	fewExchanges = 2
 	maxBatch     = 128
 )
 
-// A kind says how urgent a request is.
 type kind int
 
 const (
-	other   kind = iota // waits until the server has time for it
-	urgent              // changes a lease that is held
-	renewal             // is urgent, and counts as what the server must be able to do
+	other   kind = iota // such as an acquire: waits for the urgent requests
+	urgent              // changes or releases a lease that is held
+	renewal             // is urgent, and shows how many renewals the server can do
 	kinds
 )
 
@@ -38,15 +38,14 @@ type request struct {
 	wait     bool // the replicas must acknowledge the commands
 }
 
-// An answer is that to one request.
 type answer struct {
 	sent           []*redis.Cmd // the commands with their results
-	unacknowledged error        // the answer to WAIT, if it is not enough
-	err            error        // there are no results
+	unacknowledged error        // too few replicas have acknowledged the commands
+	err            error        // why there are no results
 }
 
-// A line has the requests that wait for one server. Each kind has a queue of its own, which is sent as soon as the
-// gate lets it through: renewals do not wait for other requests.
+// A line has the requests that wait to be sent to one server. Each kind of request has a queue of its own, so
+// that renewals do not wait for other requests.
 type line struct {
 	gate   *engine.Gate
 	queues [kinds]engine.Batcher[request, answer]
@@ -74,7 +73,7 @@ func (s *Store) newLine(server *redis.Client) *line {
 	return l
 }
 
-// lineTo returns the line to a server. All clients of one server have the same line.
+// lineTo returns the line of requests to a server. All clients of one server share a line.
 func (s *Store) lineTo(server *redis.Client) *line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,6 @@ func (s *Store) lineTo(server *redis.Client) *line {
 	return l
 }
 
-// send sends a request to its server, and returns when the server has answered or ctx is done.
 func (s *Store) send(ctx context.Context, r request) (answer, error) {
 	if !s.begin() {
 		return answer{}, lease.ErrClosed
@@ -100,7 +98,7 @@ func (s *Store) send(ctx context.Context, r request) (answer, error) {
 	return a, err
 }
 
-// closeLines blocks until no request is under way. There must be no caller of send.
+// closeLines waits until every request has ended. The caller must make sure that send is no longer called.
 func (s *Store) closeLines() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.lines))

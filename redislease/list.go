@@ -13,17 +13,19 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pageSize is the number of keys that List examines in one request to the server. With the next request, List
-// reads so many records, and while the server carries that out, it renews no lease, so the number is small.
+// pageSize is the number of keys that List examines in one request to the server. List then reads the records
+// under these keys in one request. The number is small because the server renews no lease while it carries
+// out such a request.
 const pageSize = 100
 
 // List returns the leases whose names begin with prefix, in no particular order. For a record that is not
 // valid, it yields an error, and continues with the next record. See [lease.Lister].
 //
 // List scans every key of the database, page by page, with SCAN, and then reads the keys that belong to
-// leases. The keys of other programs make it slower. It does not block the requests of other clients. With
-// a client of one server of a cluster, it returns a permanent error, unless the user may not send INFO. In
-// a cluster, it can miss a lease if the lease's slot is moved to another server while List is running.
+// leases. The keys of other programs make List slower, but it does not block other clients. In a cluster,
+// List can miss a lease whose slot is moved to another server while List is running. If the client of the
+// Store connects to a single server of a cluster, List returns a permanent error, unless the user may not
+// send INFO.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		var all []*redis.Client
@@ -49,8 +51,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	})
 }
 
-// checkAlone returns an error if the Store has a client of a single server of a cluster, which would list
-// only the keys that it stores itself.
+// checkAlone returns an error if the Store connects to a single server of a cluster, because List would then
+// return only the leases that this server stores.
 func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	if _, alone := s.servers.(*single); !alone {
 		return nil
@@ -69,7 +71,7 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	return nil // the user may not send INFO
 }
 
-// listServer lists the leases of one server. It returns false if the list must end.
+// listServer yields the leases of one server. It returns false if yield has returned false.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) (more bool, err error) {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
@@ -128,7 +130,7 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, p
 	return p, errReply
 }
 
-// An entry is one entry of a list, with the error that List yields with it. It is skipped if it has no name.
+// An entry is a lease that List yields, together with an error. List skips an entry without a name.
 type entry struct {
 	lease.Entry
 	err error
@@ -187,7 +189,6 @@ func entryOf(name string, snap lease.Snapshot, err error) entry {
 	return entry{engine.ListEntry(name, snap), nil}
 }
 
-// nameOf returns the name of the record under key. ok is false if key is not the key of a record.
 func (s *Store) nameOf(key string) (name string, ok bool) {
 	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
 	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A listener checks its connection every pingEvery, and counts it as lost after silentFor without data.
+// A listener checks its connection every pingEvery, and closes it if no data has arrived for silentFor.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second
@@ -22,14 +22,14 @@ const (
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener receives the published signals over a connection of its own, and forwards them to the
-// watches. Its client can connect only once: otherwise the redis.PubSub would reconnect by itself,
-// without reporting whether signals were lost meanwhile.
+// A listener receives the published signals over its own connection, and forwards them to the watches. Its
+// client can connect only once, because a redis.PubSub that reconnected by itself would not report that
+// signals may have been lost meanwhile.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
 	ended  chan struct{} // closed when the connection is lost
-	tasks  *tasks.Group  // the tasks of the Store, among them the goroutines of the listener
+	tasks  *tasks.Group  // of the Store, which has the goroutines of the listener too
 	check  func()        // called once a second
 
 	watches engine.Watches[struct{}] // closed when the connection is lost
@@ -39,7 +39,7 @@ type listener struct {
 	subscribed map[string]chan struct{} // by channel; closed when the server has confirmed the subscription
 }
 
-// listen returns a listener for a server. It connects when it first subscribes.
+// listen returns a listener for a server. The listener connects when it first subscribes to a channel.
 func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	o := storeOptions(server.Options())
 	dial, dialed := o.Dialer, new(atomic.Bool)
@@ -55,8 +55,8 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	return l
 }
 
-// watch adds a watch of a name, which ends when ctx is done, and subscribes to the channel of the name's
-// bucket. If it returns an error before ctx is done, the connection of the listener is lost.
+// watch adds a watch of a lease, which ends when ctx is done, and subscribes to the channel of the lease's
+// bucket. If watch returns an error before ctx is done, the connection of the listener is lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	watching, cancel := context.WithCancel(ctx)
 	signals, err := l.watches.Add(watching, name, struct{}{})
@@ -71,10 +71,10 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 	return signals, nil
 }
 
-// subscribe subscribes to a channel, and returns when the server has confirmed it. Only one goroutine at
-// a time may call it. If the request fails or is canceled, it closes the connection, which also ends the
-// watches of other callers. The first call also opens the connection. Because that can take long, the
-// call cancels its request when ctx is done. Later calls never cancel theirs.
+// subscribe subscribes to a channel, and returns when the server has confirmed the subscription. Only one
+// goroutine at a time may call subscribe. If the request fails or is canceled, subscribe closes the
+// connection, which also ends the watches of other callers. Therefore only the first call, which also has to
+// open the connection and so can take long, cancels its request when ctx is done.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -108,9 +108,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// begin starts the goroutines of the listener. The caller must have opened the connection and subscribed
-// to the channel. If the connection is already lost, begin does nothing, so that [Store.Close] can call
-// [listener.lose] and then wait until all goroutines have ended.
+// begin starts the goroutines of the listener, after the connection was opened and the first channel
+// subscribed to. If the connection is already lost, begin does nothing, because [Store.Close] waits for
+// goroutines only after it has called [listener.lose].
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,6 @@ func (l *listener) begin(channel string) {
 	}
 }
 
-// receive forwards the published signals to the watches, until the connection is lost.
 func (l *listener) receive() {
 	for {
 		got, err := l.pubsub.Receive(context.Background())
@@ -147,8 +146,8 @@ func (l *listener) receive() {
 	}
 }
 
-// checkAlive checks the connection once a second, and closes it if nothing arrives. For the check, it
-// subscribes to the same channel again, because the server answers every subscription.
+// checkAlive closes the connection if nothing arrives over it. Once a second, checkAlive subscribes to the
+// same channel again, because the server answers every subscription.
 func (l *listener) checkAlive(channel string) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

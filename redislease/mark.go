@@ -13,12 +13,12 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// A Mark stores the newest fencing token that a resource in Redis has seen, as a string under a key of
-// its own. It is a [fencing.Mark]. In a cluster, the mark and the data must be in one slot: give both
+// A Mark stores the newest fencing token that a resource in Redis has seen, as a string under a key of its
+// own. It implements [fencing.Mark]. In a cluster, the mark and the data must be in one slot, so give both
 // keys the same text in braces, such as "{accounts}:mark" and "{accounts}:total".
 //
-// A holder calls [fencing.Advance] before it reads anything, and then writes with a [Script], which
-// compares the token and writes the data in one step:
+// A holder calls [fencing.Advance] before it reads the data, and then writes the data with a [Script], which
+// compares the token and writes in one step:
 //
 //	mark := redislease.NewMark(client, "{accounts}:mark")
 //	if err := fencing.Advance(ctx, mark, token); err != nil {
@@ -28,15 +28,15 @@ import (
 //	...
 //	_, err = put.Run(ctx, mark, token, []string{"{accounts}:total"}, total+1)
 //
-// The mark must last as long as the data: do not delete it, and do not let it expire.
+// The mark must exist for as long as the data, so do not delete it or let it expire.
 type Mark struct {
 	client redis.Scripter
 	key    string
 }
 
-// NewMark returns the mark under the given key. NewMark sends no request, and panics if client is nil.
-// If the key is empty, as in the zero Mark, each use of the mark returns a [*lease.FieldError] with
-// the Code [lease.ErrOption] and sends no request.
+// NewMark returns the mark under the given key. NewMark sends no request, and panics if client is nil. If the
+// key is empty, as in the zero Mark, each use of the mark returns a [*lease.FieldError] with the Code
+// [lease.ErrOption].
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
 		panic("redislease: NewMark: client must not be nil")
@@ -44,7 +44,6 @@ func NewMark(client redis.Scripter, key string) Mark {
 	return Mark{client, key}
 }
 
-// check returns an error if the mark has no key.
 func (m Mark) check() error {
 	if m.key == "" {
 		return &lease.FieldError{Field: "NewMark.key", Value: `""`, Bound: "must not be empty", Code: lease.ErrOption}
@@ -52,9 +51,9 @@ func (m Mark) check() error {
 	return nil
 }
 
-// compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and ARGV[1]
-// is the token. The script compares tokens as strings. All valid tokens have the same number of digits, so
-// the newer of two is the greater string.
+// compare is the beginning of every script that uses a mark. KEYS[1] is the key of the mark, and ARGV[1] is
+// the token. The script can compare two tokens as strings, because all valid tokens have the same number of
+// digits.
 const compare = `#!lua
 local seen = redis.call('GET', KEYS[1])
 if seen and ARGV[1] < seen then return redis.error_reply('` + staleReply + ` ' .. seen) end
@@ -68,9 +67,9 @@ var advance = redis.NewScript(compare + "return ARGV[1]")
 // String returns the key of the mark, for errors.
 func (m Mark) String() string { return fmt.Sprintf("mark %q", m.key) }
 
-// Advance raises the mark to tok if tok is newer, and returns the resulting mark. If the mark is malformed,
-// Advance compares the two as strings, and returns an error with the Code [lease.ErrCorrupt] if the mark is
-// greater. See [fencing.Mark].
+// Advance raises the mark to tok if tok is newer, and returns the resulting mark. If the mark is not a valid
+// token, Advance compares it with tok as a string, and returns an error with the Code [lease.ErrCorrupt] if
+// the mark is greater. See [fencing.Mark].
 func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := m.check(); err != nil {
 		return "", err
@@ -86,22 +85,23 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 // A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at once.
 type Script struct{ script *redis.Script }
 
-// NewScript returns a Script with the given Lua text, which gets the arguments of [Script.Run] in KEYS
-// and ARGV, and can return any value that a Redis script can return. If it fails half-way, Redis does not
+// NewScript returns a Script with the given Lua text, which gets the arguments of [Script.Run] in KEYS and
+// ARGV, and can return any value that a Redis script can return. If the script fails half-way, Redis does not
 // undo the writes before the failure: see EVAL in the documentation of Redis.
 func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
 
-// Run raises the mark and runs the script in one step. It does not run the script
+// Run raises the mark to tok and runs the script, in one step. It does not run the script in the following
+// cases:
 //
-//   - if the mark is newer than tok: it returns a [*fencing.StaleError];
-//   - if tok is malformed: it returns an error with the Code [lease.ErrToken];
-//   - if the mark is malformed and greater than tok in string order: it returns an error with the Code
+//   - If the mark is newer than tok, Run returns a [*fencing.StaleError].
+//   - If tok is malformed, Run returns an error with the Code [lease.ErrToken].
+//   - If the mark is malformed and greater than tok in string order, Run returns an error with the Code
 //     [lease.ErrCorrupt].
 //
-// After any other error, it is unknown whether the script has run. If a connection breaks, the Redis
-// client can run it a second time, unless MaxRetries of the client is -1.
+// After any other error, it is unknown whether the script has run. If a connection breaks, the Redis client
+// can run the script a second time, unless MaxRetries of the client is -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
 		return nil, fmt.Errorf("redislease: run a script under the mark %q: %w", m.key, err)
@@ -123,9 +123,10 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// newer looks for the mark in the error of a script. It returns the mark if the script refused a token
-// because the mark is greater, and the empty token if err is nil. If the mark is malformed, it returns an
-// error that wraps a [*lease.FieldError]. Every error has the key of the mark and verb, such as "advance".
+// newer returns the mark if the script refused a token because the mark is greater, and the empty token if
+// err is nil. It finds the mark in the text of err. If the mark is malformed, newer returns an error that
+// wraps a [*lease.FieldError]. Every error names the key of the mark, and begins with verb, such as
+// "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

@@ -15,16 +15,15 @@ import (
 // A Store in use checks the eviction policy of a server once in checkEvery, because CONFIG SET can change it.
 const checkEvery = 2 * time.Second
 
-// A policyError reports that a server must not keep leases.
 type policyError struct{ err error }
 
 func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
-// checkNew checks a new connection, because the policy of a promoted replica can differ from the policy
-// of the old primary. Like the check of a Store in use, it also warns about a server without an
-// append-only file, once in the life of the Store. Its error is wrapped twice, because go-redis removes
-// the outer wrapper with errors.Unwrap.
+// checkNew checks the eviction policy on each new connection, because the policy of a promoted replica can
+// differ from that of the old primary. It also warns, once in the life of the Store, if the server has no
+// append-only file. Its error is wrapped twice, because go-redis removes the outer wrapper with
+// errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
 		return nil
@@ -37,9 +36,9 @@ func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// warnIfForgetful warns if the answer to INFO persistence shows that the server keeps no append-only file.
-// While a server loads its data after a restart, the answer says so whatever its settings are, and is
-// ignored.
+// warnIfForgetful warns if the answer to INFO persistence shows that the server has no append-only file. It
+// ignores the answer of a server that is loading its data after a restart, because such a server reports that
+// it has no append-only file whatever its settings are.
 func (s *Store) warnIfForgetful(info string) {
 	if field(info, "aof_enabled") == "0" && field(info, "loading") == "0" && !s.warned.Swap(true) {
 		slog.Warn("lease: the Redis server keeps no append-only file, so it forgets held leases and the newest tokens when it crashes: set appendonly yes and appendfsync always")
@@ -59,7 +58,6 @@ func checkInfo(info string, err error) error {
 	return nil
 }
 
-// field returns a value of the answer to INFO.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, found := strings.CutPrefix(line, name+":"); found {
@@ -69,7 +67,6 @@ func field(info, name string) string {
 	return ""
 }
 
-// checkDue reports whether the policy of a server must be checked.
 func (s *Store) checkDue(addr string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +77,8 @@ func (s *Store) checkDue(addr string) bool {
 	return true
 }
 
-// checked returns an error if the answer to INFO shows that the server may evict keys. In that case, the next
-// request checks the policy again. If info is nil, checked returns nil.
+// checked returns an error if the answer to INFO shows that the server may evict keys. After such an error,
+// the next request checks the policy again. If info is nil, checked returns nil.
 func (s *Store) checked(addr string, info *redis.Cmd) error {
 	if info == nil {
 		return nil

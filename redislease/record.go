@@ -8,18 +8,19 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. With nine decimals, scripts can compare times as strings.
+// timeLayout is the layout of all stored times. Every time has nine decimals, so that scripts can compare
+// times as strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
 
-// The following fields of a hash are not part of the record.
+// These fields of a hash are not part of the lease.Record.
 const (
 	versionField = "version"
 	timeField    = "time"
 )
 
-// stamp formats a time. stamp returns "" for the zero time.
+// stamp formats a time, and returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -27,7 +28,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// digits formats an epoch with 20 digits, so the scripts can compare two epochs as strings.
+// digits formats an epoch with 20 digits, so that scripts can compare epochs as strings.
 func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
 // A column describes one field of a record in its hash.
@@ -38,9 +39,9 @@ type column struct {
 	rule   string
 }
 
-// columns lists all fields of a record, in the order in which they are written to the hash. The function
-// parse returns no error: to detect a malformed text, parseFields formats the parsed value and compares
-// it with the text.
+// columns lists all fields of a record, in the order in which they are written to the hash. A parse function
+// returns no error: parseFields detects a malformed text by formatting the parsed value and comparing it with
+// the text.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },

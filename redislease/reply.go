@@ -12,14 +12,15 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A reply is the result of a script:
+// A reply is the result of the load or the swap script:
 //
-//   - 1, the time, and the new version: the script wrote the record.
-//   - 0, the time, a version, and an epoch: the script wrote no record, and the name has none.
-//   - 0, the time, that of the clock if it is earlier and otherwise an empty string, an empty string, and
-//     the fields of a record: it wrote no record, and the name has one.
+//   - If the script wrote the record: 1, the time, and the new version.
+//   - If the script wrote no record, and the name has none: 0, the time, a version, and an epoch.
+//   - If the script wrote no record, and the name has one: 0, the time, the time of the server's clock if it
+//     is earlier (otherwise an empty string), an empty string, and the fields of the record.
 //
-// The script renew.lua replies with the time of the server if it has renewed the lease, and with nil if not.
+// The script renew.lua replies with the time of the server if it has renewed the lease, and otherwise with
+// nil.
 type reply []any
 
 func replyOf(cmd *redis.Cmd) (reply, error) {
@@ -70,7 +71,6 @@ func parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// committed returns the Snapshot of the record that a swap has just written.
 func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil || r.text(2) == "" {
@@ -79,11 +79,11 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
 }
 
-// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no record.
+// absentPrefix begins the Version in the Snapshot of a lease that has no record.
 const absentPrefix = "absent-"
 
-// snapshot returns the Snapshot of a name from the reply to a load. If the clock of the server was set back
-// after the lease had ended, late shows that the lease has ended all the same.
+// snapshot returns the Snapshot of a lease from the reply to a load. If the clock of the server was set back
+// after the lease had ended, late corrects the Snapshot so that the lease has ended in it.
 func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {

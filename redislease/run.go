@@ -13,18 +13,18 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A request is attempted at most maxAttempts times, with pauses of retryPause, and repeated only if a
-// server has answered that it did not carry it out.
+// A request is attempted at most maxAttempts times, with pauses of retryPause. It is repeated only if a
+// server has answered that it did not carry out the request.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond
 )
 
-// A change is what a script writes: next in place of old.
 type change struct{ old, next lease.Record }
 
-// run runs a script on the record and the floor of a name, and returns soon when ctx is done. If c is not nil, the
-// script makes that change, and run returns [lease.ErrConflict] with the reply if it did not.
+// run runs a script for the lease with the given name, and returns soon when ctx is done. If c is not nil,
+// the script is to make that change. If the script did not make it, run returns its reply and
+// [lease.ErrConflict].
 func (s *Store) run(ctx context.Context, k kind, script *script, name string, c *change, args ...any) (reply, error) {
 	if engine.IsUrgent(ctx) {
 		k = max(k, urgent)
@@ -60,7 +60,7 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, c 
 	}
 }
 
-// runAt is run at one server, whose gate learns of the change.
+// runAt runs the script at one server, and tells the gate of the server about the change.
 func (s *Store) runAt(ctx context.Context, to request, asking bool, script *script, keys []string, c *change, args []any) (r reply, err error) {
 	if c == nil {
 		return s.sendScript(ctx, to, asking, script, keys, args)
@@ -77,7 +77,7 @@ func (s *Store) runAt(ctx context.Context, to request, asking bool, script *scri
 	return r, err
 }
 
-// serverFor returns the primary that stores a key. A cluster may have to be asked for it.
+// serverFor returns the primary that stores a key. For a cluster, this may take a request.
 func (s *Store) serverFor(ctx context.Context, key string) (*redis.Client, error) {
 	if one, ok := s.servers.(*single); ok {
 		return one.serverFor(ctx, key)
@@ -85,8 +85,8 @@ func (s *Store) serverFor(ctx context.Context, key string) (*redis.Client, error
 	return await(ctx, s, func() (*redis.Client, error) { return s.servers.serverFor(ctx, key) })
 }
 
-// await is [engine.Call], for which Close waits. go-redis itself respects only the deadline of a context, and ignores
-// its cancellation.
+// await calls f with [engine.Call], because go-redis respects only the deadline of a context and ignores its
+// cancellation. [Store.Close] waits until f has returned.
 func await[T any](ctx context.Context, s *Store, f func() (T, error)) (none T, err error) {
 	if !s.begin() {
 		return none, lease.ErrClosed
@@ -97,7 +97,8 @@ func await[T any](ctx context.Context, s *Store, f func() (T, error)) (none T, e
 	})
 }
 
-// begin begins a task, which the caller must end with s.tasks.End. It returns false if the Store is closed.
+// begin registers a task for which [Store.Close] must wait. The caller must end the task with s.tasks.End. If
+// the Store is closed, begin returns false.
 func (s *Store) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +108,8 @@ func (s *Store) begin() bool {
 	return !s.closed
 }
 
-// sendScript sends the hash of a script to a server, or the whole script if it does not know the hash.
+// sendScript sends the hash of a script to a server. If the server does not know the hash, it sends the whole
+// script.
 func (s *Store) sendScript(ctx context.Context, to request, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))
@@ -142,7 +144,7 @@ func (s *Store) sendCommand(ctx context.Context, to request, asking bool, comman
 	return r, err
 }
 
-// redisError returns the text of an error that a server sent. For any other error it returns "".
+// redisError returns the text of an error that a server sent, and "" for any other error.
 func redisError(err error) string {
 	var e redis.Error
 	if err != nil && errors.As(err, &e) {

@@ -22,24 +22,23 @@ var swapLua string
 //go:embed script/renew.lua
 var renewLua string
 
-// header is the first line of every script. The flag allow-oom lets the server run the script even if
-// other data fills its memory up to maxmemory. The script exceeds this limit only a little, because a
-// record is small and expires. Because the header does not have the flag no-writes, a replica refuses to
-// run even a script that only loads a record, so [Store.Load] never returns stale data.
+// header is the first line of every script. The flag allow-oom lets the server run the script even if other
+// data fills its memory up to maxmemory. A script exceeds this limit only a little, because a record is small
+// and expires. Because the flag no-writes is missing, a replica refuses to run even a script that only loads
+// a record, so [Store.Load] never returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has one of these lines after the header. The line dateOfLast reads two arguments: the day
-// of the last commit, and its date, which clock.lua uses if the day has not changed since. With the line
-// noDate, clock.lua computes the date itself.
+// Every script has one of these lines after the header. The line dateOfLast reads two arguments, the day and
+// the date of the last write, so that clock.lua need not compute the date if the day is the same. With the
+// line noDate, clock.lua always computes the date.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
 )
 
-// A script is the text of a Lua script, and the hash by which a server identifies the script.
 type script struct {
 	source, hash string
-	keys         int // the number of keys that it takes
+	keys         int // the number of keys that the script takes
 }
 
 func newScript(keys int, parts ...string) *script {
@@ -48,13 +47,15 @@ func newScript(keys int, parts ...string) *script {
 	return &script{source, hex.EncodeToString(sum[:]), keys}
 }
 
-// linePattern finds the number of the line at which a script failed, and commandPattern its command.
+// linePattern finds the number of the line at which a script failed, and commandPattern finds the Redis
+// command in that line.
 var (
 	linePattern    = regexp.MustCompile(`@user_script:\s?(\d+)`)
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate adds the name of a command to the error of a script, because the server reports only its line.
+// locate adds the name of the Redis command that failed to the error of a script, because the server reports
+// only the line of the script.
 func (s *script) locate(err error, args []any) error {
 	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {
@@ -76,7 +77,6 @@ func (s *script) locate(err error, args []any) error {
 	return &commandError{strings.ToLower(command), err}
 }
 
-// A commandError reports which command of a script failed.
 type commandError struct {
 	command string
 	err     error

@@ -22,15 +22,17 @@ type servers interface {
 	// serverAt returns the server with an address that came from an answer of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
-	// current returns the client that has replaced an earlier client of the same server.
+	// current returns the client to use instead of server, which may have been replaced.
 	current(server *redis.Client) *redis.Client
 
 	// failOver must be called after a server did not answer, or answered that it must not carry out the
-	// request. If later requests use another client, failOver returns the old one.
+	// request. If failOver replaces the client of that server, it returns the old client, which the caller
+	// must close.
 	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether the Store should check for a new primary. If so, call check, which can take long. If check
-	// finds a new primary, it returns the client of the old primary.
+	// moved reports whether it is time to check for a new primary. After moved has returned true, the caller
+	// must call check, which can take long. If check finds a new primary, it returns the client of the old
+	// one.
 	moved() bool
 	check() (old *redis.Client)
 
@@ -40,10 +42,10 @@ type servers interface {
 	close()
 }
 
-// newServers makes new connections to the servers of the given client, with the same options, except that
-// they never send a command twice. By default, go-redis sends a command again when a connection breaks. If
-// the server had applied a swap already, the second attempt would report a conflict, which must mean that it
-// was not applied.
+// newServers makes new connections to the servers of the given client, with the same options, except that the
+// connections never send a command twice. By default, go-redis sends a command again when a connection
+// breaks. If the server had already applied a swap, the second attempt would report a conflict, although a
+// conflict must mean that the swap was not applied.
 func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
 	bad := func(value, bound string) error {
 		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
@@ -83,7 +85,7 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 	return nil, bad(fmt.Sprintf("%T", client), bound)
 }
 
-// storeOptions returns a copy of a client's options for the connections of a Store, which respect
+// storeOptions returns a copy of a client's options, changed so that the connections of a Store respect
 // contexts, never send a command twice, and never move to another server by themselves.
 func storeOptions(of *redis.Options) *redis.Options {
 	o := *of
@@ -93,9 +95,9 @@ func storeOptions(of *redis.Options) *redis.Options {
 	return &o
 }
 
-// boundTopology returns a function that makes clients of the nodes of a cluster. They wait at most topologyTimeout
-// for the answer to CLUSTER SLOTS. go-redis tries one node after the other. A node that is frozen, unlike one that is
-// down, accepts connections and never answers.
+// boundTopology returns a function that makes clients for the nodes of a cluster, and limits each CLUSTER
+// SLOTS request to topologyTimeout. go-redis asks one node after another, so a frozen node, which accepts
+// connections but never answers, would otherwise block it for long.
 func boundTopology(connect func(*redis.Options) *redis.Client) func(*redis.Options) *redis.Client {
 	if connect == nil {
 		connect = redis.NewClient
@@ -128,23 +130,23 @@ func (topologyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return next
 }
 
-// failoverAddr is the address in the options of a client that asks sentinels for the primary.
+// failoverAddr is the Addr in the options of a client that gets the address of the primary from sentinels.
 const failoverAddr = "FailoverClient"
 
-// A single makes at most one new client in replaceEvery, and asks the sentinels for the primary at
-// most once in askEvery.
+// A single replaces its client at most once in replaceEvery, and asks the sentinels for the primary at most
+// once in askEvery.
 const (
 	replaceEvery = 100 * time.Millisecond
 	askEvery     = time.Second
 )
 
-// single is one server, whose address can come from a sentinel. The connections of go-redis stay with the
-// server that they were opened to, so to leave it, single makes a new client, which connects to the
-// server that has the address now.
+// single gives access to one server, whose address can come from a sentinel. A go-redis client keeps its open
+// connections when the address leads to another server. To leave a server, single therefore makes a new
+// client.
 type single struct {
 	options *redis.Options
-	connect func(*redis.Options) *redis.Client // redis.NewClient, but in tests
-	ctx     context.Context                    // of the checks; ends with close
+	connect func(*redis.Options) *redis.Client // redis.NewClient, except in tests
+	ctx     context.Context                    // of the checks for a new primary; canceled by close
 	cancel  context.CancelFunc
 
 	mu       sync.Mutex
@@ -152,16 +154,16 @@ type single struct {
 	replaced time.Time
 	asked    time.Time
 	asking   bool      // a check is under way
-	dials    int       // under way, through the sentinels
-	since    time.Time // when the first of them began, or another ended
+	dials    int       // attempts to connect through the sentinels that are under way
+	since    time.Time // when the first of these attempts began, or the last one ended
 	primary  string    // the address that a sentinel named last
 	stale    bool      // client has connections to an earlier primary
 }
 
-// dialPatience is the limit on the time of an attempt to connect through sentinels. go-redis first
-// sends its request to the sentinel that it used last, and repeats it as the options of the client say.
-// If that sentinel is frozen, go-redis turns to the other sentinels only after all these requests have
-// failed, so the attempt must last longer. If an attempt ends before that, so does the next one.
+// dialPatience limits an attempt to connect through sentinels. go-redis first sends its request to the
+// sentinel that it used last, and repeats it as the options of the client say. If that sentinel is frozen,
+// go-redis turns to the other sentinels only after all these requests have failed. An attempt that ended
+// earlier would be followed by one that ends in the same way.
 const dialPatience = time.Minute
 
 func newSingle(o *redis.Options) *single {
@@ -187,7 +189,6 @@ func newSingle(o *redis.Options) *single {
 	return s
 }
 
-// dialing counts the attempts to connect that are under way.
 func (s *single) dialing(change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +198,8 @@ func (s *single) dialing(change int) {
 	s.dials += change
 }
 
-// waitsForSentinels reports whether no sentinel has named the primary for a while, although it was asked.
+// waitsForSentinels reports whether the sentinels have not answered for a while when they were asked for the
+// primary.
 func (s *single) waitsForSentinels() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,8 +249,8 @@ func (s *single) moved() bool {
 	return true
 }
 
-// check asks the sentinels by opening a connection. A primary that is cut off from the sentinels can
-// still accept writes, so no answer of that primary shows that there is a new one.
+// check asks the sentinels for the primary, by opening a connection. The answers of the old primary do not
+// show that there is a new one, because a primary that is cut off from the sentinels can still accept writes.
 func (s *single) check() *redis.Client {
 	if conn, err := s.options.Dialer(s.ctx, "tcp", failoverAddr); err == nil {
 		_ = conn.Close()
@@ -274,7 +276,6 @@ func (s *single) close() {
 	_ = s.client.Close()
 }
 
-// cluster is a Redis Cluster.
 type cluster struct{ client *redis.ClusterClient }
 
 func (c cluster) serverFor(ctx context.Context, key string) (*redis.Client, error) {

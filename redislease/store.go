@@ -27,19 +27,19 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Every token that the Store grants is newer than Floor, even for a name that has a record already.
-	// If the server may have lost tokens, set it to the newest token that any resource has seen. Default:
-	// the empty token, which is older than all others.
+	// Floor is a lower bound of the tokens: every token that the Store grants is newer, even for a lease that
+	// has a record already. If the server may have lost tokens, set Floor to the newest token that any
+	// resource has seen. Default: the empty token, which is older than all others.
 	Floor lease.Token
 
-	// Names is the maximum number of names for which the store remembers the last committed record, which
-	// takes about 300 bytes. A request for a name that it does not remember can take one more exchange with
-	// the server. Default: 1,048,576.
+	// Names is the maximum number of leases for which the Store remembers the last record that it wrote. Each
+	// takes about 300 bytes. A request for any other lease can take one more exchange with the server.
+	// Default: 1,048,576.
 	Names int
 
-	// Keep is how long the server keeps a record after the lease is no longer locked. Until then, an
-	// expired lease can still be renewed. Tokens go on rising even after the record has been removed.
-	// Default: one hour. Minimum: one millisecond.
+	// Keep is how long the server keeps the record of a lease that is no longer locked. An expired lease can
+	// still be renewed during this time. Tokens keep rising even after the record has been removed. Default:
+	// one hour. Minimum: one millisecond.
 	Keep time.Duration
 
 	// Replicas is the number of replicas that must acknowledge each write and each load. Set it to the
@@ -51,9 +51,9 @@ type Options struct {
 	// Set session.Options.RequestTimeout to a longer time. Default: 1 s. Minimum: one millisecond.
 	ReplicaTimeout time.Duration
 
-	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO.
-	// Then make sure yourself that the maxmemory-policy of the server is noeviction: see the package
-	// documentation. The Store then does not warn about a missing append-only file either.
+	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO. If
+	// you set it, make sure that the maxmemory-policy of the server is noeviction: see the package
+	// documentation. The Store then also cannot warn about a missing append-only file.
 	AssumeNoEviction bool
 }
 
@@ -92,7 +92,7 @@ type Store struct {
 	memory  *engine.Memory
 	tasks   tasks.Group
 
-	turn  chan struct{} // held while a listener is made or subscribes
+	turn  chan struct{} // locked while a listener is made or subscribes
 	ended chan struct{} // closed when the first call of Close ends
 
 	warned atomic.Bool // a warning about the append-only file was logged
@@ -100,16 +100,16 @@ type Store struct {
 
 	mu       sync.Mutex
 	lines    map[string]*line       // by address of the server
-	uses     map[*redis.Client]*use // of the clients with exchanges under way
+	uses     map[*redis.Client]*use // of the clients that wait for answers
 	policies map[string]time.Time   // by address: when the policy was last checked
 	listener *listener              // nil if there is none
 	closed   bool
 }
 
 // New returns a Store that keeps leases on the servers to which client connects, which must be a
-// [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens connections of its
-// own, with the options of the client, which respect contexts and never retry a request by themselves.
-// [Store.Close] closes them. Hooks of the client are not called.
+// [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens its own connections with
+// the options of the client, but its connections respect contexts and never retry a request. [Store.Close]
+// closes these connections. Hooks of the client are not called.
 //
 // New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range.
 // It rejects a [*redis.Ring], which moves names to other servers when a server is down.
@@ -135,18 +135,18 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// It sends fewer requests to the server than lease.NewAuthority(s), which loads the record before every
-// swap. To renew, change or release a lease, it starts from the last record that the Store wrote for it. If
-// that record is out of date, it loads the current one and starts again, so it never refuses a request
-// because of an outdated record.
+// The authority sends fewer requests to the server than lease.NewAuthority(s), which loads the record before
+// every swap. To renew, change or release a lease, it starts from the last record that the Store wrote for
+// the lease. If that record is out of date, it loads the current record and tries again, so it never refuses
+// a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
-// Close ends all watches, closes the connections of the Store, and blocks until no goroutine of the Store
-// is running. It does not close the client that was passed to [New]. Requests that are under way fail, and
-// so do requests after Close. If another call of Close is running, Close waits until it has ended.
+// Close ends all watches, closes the connections of the Store, and waits until all its goroutines have ended.
+// It does not close the client that was passed to [New]. Running requests fail, and so do requests after
+// Close. If another call of Close is running, Close waits until that call has ended.
 func (s *Store) Close() {
 	s.mu.Lock()
 	closed, l := s.closed, s.listener
@@ -165,8 +165,8 @@ func (s *Store) Close() {
 	s.closeLines()
 }
 
-// buckets is the number of buckets for names. It must never change, because a program with another number
-// would store a lease under another key.
+// buckets is the number of buckets for names. It must never change, because programs with different numbers
+// would store the same lease under different keys.
 const buckets = 1 << 14
 
 // bucket returns the bucket of a name as a number in braces, by which a cluster chooses the server of a key.
@@ -179,10 +179,10 @@ func bucket(name string) string {
 // Key returns the Redis key of a lease, such as "lease:{9759}:jobs/nightly", for tools such as redis-cli.
 func (s *Store) Key(name string) string { return s.options.Prefix + ":" + bucket(name) + ":" + name }
 
-// floorKey returns the key of the floor of a bucket. No record has such a key.
+// floorKey returns the key under which the highest epoch of a bucket is stored. No record has such a key.
 func (s *Store) floorKey(bucket string) string { return s.options.Prefix + "-floor:" + bucket }
 
-// channel returns the channel for the signals of a bucket.
+// channel returns the name of the Redis channel on which changes of the leases in a bucket are published.
 func (s *Store) channel(bucket string) string { return s.options.Prefix + "-signal:" + bucket }
 
 func (s *Store) keys(script *script, name string) []string {
@@ -192,9 +192,9 @@ func (s *Store) keys(script *script, name string) []string {
 	return []string{s.Key(name), s.floorKey(bucket(name))}
 }
 
-// Load returns the record of the named lease, and the time of the server. If the clock of the server was
-// set back, and this process has seen the record unchanged for the duration of the lease, Load returns the
-// lease as ended.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was set
+// back, Load returns the lease as ended once this process has seen the record unchanged for the duration of
+// the lease.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -210,11 +210,10 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// keepMicros returns Options.Keep in microseconds, but at least 1.
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether [Store.Load] stores the server's time in
-// Redis: "always", or "over" (only if the lease has ended). A Load that waits for replicas must write
+// saveTime returns the script argument that decides whether [Store.Load] stores the server's time in Redis:
+// "always", or "over" for only if the lease has ended. With Options.Replicas, a Load must always write
 // something, because WAIT waits only for writes over its own connection.
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease
-// has ended since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot, which is zero if
+// Swap replaces the record only if its version is still old.Version. If the record has changed, or if the
+// lease has ended since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot, which is zero if
 // the current record is not valid.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
@@ -45,9 +45,10 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return reply.committed(next)
 }
 
-// renew replaces old.Record with next, which differs only in Until. The server counts the new Until from its
-// own time. renew returns [lease.ErrConflict] if more of the record has changed, if the lease has ended, if the clock
-// of the server is behind the time that the record stores, or if old.Version does not end with a number.
+// renew replaces old.Record with next, which differs only in Until: the server computes the new Until from
+// its own time. renew returns [lease.ErrConflict] if another field of the record has changed, or if the lease
+// has ended. It also returns ErrConflict if the server's clock is behind the time in the record, or if
+// old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
 	if !known {
@@ -72,8 +73,9 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: cmp.Or(reply.text(2), version), Now: now}, nil
 }
 
-// raisedEpoch returns the epoch to which Swap raises the floor of the bucket, unless it is higher already.
-// If Swap creates a record, it always raises the floor, so the version of a missing record never recurs.
+// raisedEpoch returns the epoch to which Swap raises the floor of the bucket, unless the floor is higher
+// already. A Swap that creates a record always raises the floor, so that a version of a name without a record
+// never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -86,12 +88,12 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// randomWord returns a random word for a version. The random word prevents a write from getting the same
-// version as an earlier write that a failover or a restart has lost.
+// randomWord returns the random part of a version. Without it, a write could get the same version as an
+// earlier write that was lost in a failover or a restart.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the deadline of a swap, old.Record.Until. It returns "", for no deadline, if Until
-// is zero or the lease had already ended at old.Now.
+// swapDeadline returns the time at which a swap is too late, because the state in old.Record ends. It returns
+// "" if there is no such time, or if the state had already ended at old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""
@@ -112,7 +114,6 @@ func (s *Store) expireCommand(r lease.Record) (command string, millis int64) {
 	return "PEXPIREAT", r.Until.UnixMilli() + 1 + milliseconds(s.options.Keep)
 }
 
-// milliseconds converts d to milliseconds and rounds up.
 func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(1, int64(d%time.Millisecond))
 }

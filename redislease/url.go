@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open redis:// and rediss:// with [open.Store]. A password that the URL
-// does not have comes from REDISCLI_AUTH.
+// A program that imports this package can open redis:// and rediss:// URLs with [open.Store]. If a URL has no
+// password, the password is taken from the environment variable REDISCLI_AUTH.
 func init() {
 	open.Register("redis", "redis://HOST:PORT[/NUMBER]", openURL)
 	open.Register("rediss", "rediss://HOST:PORT[/NUMBER]", openURL)

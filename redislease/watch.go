@@ -7,12 +7,13 @@ import (
 )
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes. The script that
-// changes a lease also publishes the signal, so no process can end between the two. A change by hand, such
-// as DEL, sends no signal. To send one, PUBLISH the name of the lease on the channel of its bucket.
+// changes a lease also publishes the signal, so no signal is lost if the process that changes the lease
+// crashes. A change by hand, such as DEL, sends no signal, so PUBLISH the name of the lease on the channel of
+// its bucket.
 //
-// All watches of a Store share one connection, which the first call of Watch opens and [Store.Close]
-// closes. If it is lost, the channels of all watches are closed, and the next call opens a new
-// connection. A connection that dies silently counts as lost within 6 s.
+// All watches of a Store share one connection, which the first call of Watch opens and [Store.Close] closes.
+// If the connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
+// connection. A connection that dies silently is closed within 6 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

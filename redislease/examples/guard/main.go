@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows how the write of a process is refused after the process was paused and has lost its lease.
-// It starts two processes. The holder of the lease increments a counter in Redis, until Guard pauses it.
-// The second process then takes over the lease and continues to count. Guard resumes the first process in
-// the middle of its work, and its write is refused, because the second has written with a newer token. No
-// count is lost.
+// Guard shows that a late write of a process that has lost its lease is refused. It starts two processes. The
+// first process holds the lease and increments a counter in Redis, until Guard pauses the process. The second
+// process then takes over the lease and continues to count. When Guard resumes the first process in the
+// middle of its work, the next write of that process is refused, because the second process has written with
+// a newer token. No count is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// work runs in each process, and counts until the guard refuses a write.
+// work runs in each of the two processes, and counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
@@ -99,10 +99,11 @@ func work(ctx context.Context, client *redis.Client) error {
 	return errors.New("the server does not answer")
 }
 
-// put writes the number. Redis runs it only if the token of the writer is not older than the mark.
+// put writes the number. Redis runs this script only if the token of the writer is not older than the mark.
 var put = redislease.NewScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
-// count reads the number, adds one and writes the sum, whether or not this process still holds the lease.
+// count reads the number, adds one and writes the sum, without checking whether this process still holds the
+// lease.
 func count(ctx context.Context, client *redis.Client, mark redislease.Mark, tok lease.Token) (n int64, err error) {
 	if n, err = client.Get(ctx, dataKey).Int64(); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
