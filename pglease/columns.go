@@ -7,7 +7,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// columns holds the values of one row of lease_row.
+// columns holds the values of one row of the table lease_row.
 type columns struct {
 	state    string
 	epoch    int64
@@ -23,7 +23,6 @@ func (c *columns) scanArgs() []any {
 	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
 }
 
-// values returns the arguments of a statement that writes r.
 func values(r lease.Record) []any {
 	var id, until any
 	duration, nanos := "", 0
@@ -43,8 +42,8 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. A time of the
-// server's clock, which shows whole microseconds, is before t if it is before the rounded time.
+// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. The server's
+// clock shows whole microseconds, so each of its times that is before the rounded time is also before t.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0
@@ -52,7 +51,8 @@ func roundUp(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record parses the columns. It checks every value, because a person can write a row by hand.
+// record returns the lease.Record in the columns. It checks every value, because a person can write a row by
+// hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

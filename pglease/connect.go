@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connectTimeout is the limit on the time of an attempt to connect to one host, if the connection string
-// sets none. pgx tries the next host of the connection string only after the previous attempt has ended,
-// and a server that is frozen, unlike one that is down, accepts a connection and never answers.
+// connectTimeout limits an attempt to connect to one host, if the connection string sets no limit. pgx tries
+// the next host of the connection string only after the previous attempt has ended, and a frozen server
+// accepts a connection but never answers.
 const connectTimeout = 2 * time.Second
 
-// patience is how long a request waits for a pool that is connecting before the store connects too.
+// patience is how long a request waits for a pool that is connecting before the Store opens a connection too.
 const patience = 300 * time.Millisecond
 
-// boundConnect sets ConnectTimeout in config if config has no such limit, and reports whether it has set it.
+// boundConnect sets ConnectTimeout in config unless it is set already, and reports whether boundConnect has
+// set it.
 func boundConnect(config *pgx.ConnConfig) bool {
 	if config.ConnectTimeout > 0 {
 		return false
@@ -26,24 +27,24 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// An outside is a set of connections beside a pool whose attempts to connect have no time limit. Such a
-// pool waits two minutes for each host, and cannot be told to wait for less, so while the pool is
-// waiting, requests use the connections of the outside. An attempt to connect goes on after the request
-// that started it has ended, because a request can have less time than connectTimeout.
+// An outside is a set of connections beside a pool that does not limit the time of its attempts to connect.
+// Such a pool waits two minutes for each host, so requests use the connections of the outside meanwhile. An
+// attempt to connect continues after the request that started it has ended, because a request can have less
+// time than connectTimeout.
 type outside struct {
-	config   *pgxpool.Config // that of the pool, with a limit
+	config   *pgxpool.Config // of the pool, with a limit on the time to connect
 	idle     chan *pgx.Conn
-	attempts chan struct{} // limits how many attempts are under way
+	attempts chan struct{} // limits the number of attempts to connect at a time
 	running  sync.WaitGroup
-	ctx      context.Context // of the attempts; stop ends it
+	ctx      context.Context // of the attempts; canceled by stop
 	stop     context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// newOutside takes over config, a copy of the configuration of a pool, and changes it. It returns nil if the
-// pool has a limit.
+// newOutside returns an outside beside a pool with a copy of the given configuration, which newOutside
+// changes. It returns nil if the pool limits the time of an attempt to connect.
 func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil
@@ -53,7 +54,6 @@ func newOutside(config *pgxpool.Config) *outside {
 	return o
 }
 
-// connect returns a connection, and a function that returns or closes it.
 func (d pgxDatabase) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	if d.outside == nil {
 		return d.acquire(ctx)
@@ -98,8 +98,8 @@ func (d pgxDatabase) acquire(ctx context.Context) (*pgx.Conn, func(), error) {
 	return conn.Conn(), conn.Release, nil
 }
 
-// attempt connects in the background, unless enough attempts are under way or the store is closed. If it fails,
-// its error arrives in the channel.
+// attempt opens a connection in the background, unless enough attempts are under way or the Store is closed.
+// If the attempt fails, its error arrives in the channel.
 func (o *outside) attempt() <-chan error {
 	failed := make(chan error, 1)
 	o.mu.Lock()
@@ -143,7 +143,7 @@ func (o *outside) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// put makes a connection idle, or closes it if it is not needed.
+// put makes a connection idle, or closes it if it is not needed any more.
 func (o *outside) put(conn *pgx.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,7 +157,6 @@ func (o *outside) put(conn *pgx.Conn) {
 	closeNow(conn)
 }
 
-// drain closes the idle connections.
 func (o *outside) drain() {
 	for {
 		select {
@@ -169,8 +168,8 @@ func (o *outside) drain() {
 	}
 }
 
-// close closes all connections, ends the attempts to connect that are under way, and makes put close any
-// connection that comes later.
+// close closes all connections and ends the attempts to connect. After close, put closes the connections that
+// are given back.
 func (o *outside) close() {
 	if o == nil {
 		return
@@ -183,7 +182,7 @@ func (o *outside) close() {
 	o.drain()
 }
 
-// closeNow closes a connection without waiting for the server.
+// closeNow closes a connection without waiting long for the server.
 func closeNow(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

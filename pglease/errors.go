@@ -11,7 +11,6 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// The package handles the following SQLSTATEs.
 const (
 	serializationFailure    = "40001"
 	deadlockDetected        = "40P01"
@@ -47,9 +46,9 @@ func sqlState(err error) string {
 // A connectError reports that the client got no connection to the server. The request was not sent.
 type connectError struct {
 	err    error
-	before bool // an earlier request got a connection, so the connection string is right
+	before bool // an earlier request got a connection, so the connection string is correct
 
-	unbounded bool // it is possible that nothing limits the time of an attempt to connect
+	unbounded bool // the time of an attempt to connect may be unlimited
 }
 
 func (e *connectError) Error() string { return e.err.Error() }
@@ -58,7 +57,7 @@ func (e *connectError) Unwrap() error { return e.err }
 // A busyError reports that a request got no connection in time.
 type busyError struct {
 	size    int  // connections of the pool; 0 if unknown
-	sent    bool // true if the request was possibly sent after all
+	sent    bool // the request was possibly sent after all
 	renewal bool // the request waited for other renewals
 	err     error
 }
@@ -77,8 +76,8 @@ func (e *busyError) Unwrap() []error {
 	return []error{lease.ErrUnsent, e.err}
 }
 
-// describeError adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
-// [lease.ErrConflict] as it is.
+// describeError adds advice and the name of the lease to an error, and marks the error with [lease.Permanent]
+// if no retry can succeed. It returns [lease.ErrConflict] as it is.
 func describeError(what, name string, err error) error {
 	if err == lease.ErrConflict {
 		return err
@@ -87,8 +86,8 @@ func describeError(what, name string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("pglease: %s %q: %w", what, name, err), advice, permanent)
 }
 
-// advise returns a text that says how to fix the cause of an error, and reports whether the error is
-// permanent, which means that it recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and whether the error is permanent, which
+// means that it recurs until a person has fixed its cause.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "the server is read-only or a standby: connect to the primary, with target_session_attrs=read-write", false
@@ -125,7 +124,7 @@ const (
 	timeoutAdvice = ". So that a frozen server does not keep the driver from trying the next one, set connect_timeout=2 in the connection string"
 )
 
-// adviseSilence is like advise, but for errors that the server did not send.
+// adviseSilence is like advise, but for errors that did not come from the server.
 func adviseSilence(err error) (advice string, permanent bool) {
 	var busy *busyError
 	var connect *connectError
@@ -155,15 +154,15 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	return "no answer: check that the server is up", false
 }
 
-// schemaSQL is the SQL of the version of the tables. On a read-only server, the cast fails, and with it
-// even a statement that writes nothing, such as a list.
+// schemaSQL is the SQL that returns the version of the tables. On a read-only server its cast fails, so that
+// even a statement that writes nothing, such as a list, returns an error.
 const schemaSQL = `(case current_setting('transaction_read_only') when 'on' then '` + readOnlyText + `' else f.schema::text end)::integer`
 
 const readOnlyText = "lease: the server is read-only"
 
-// mustLeave reports whether err shows that the server of a connection can no longer store leases,
-// because it has become read-only or a standby, or is stopping. It can keep its connections open for
-// hours while new ones go to another server, so the store closes all of them.
+// mustLeave reports whether err shows that the server of a connection can no longer store leases, because it
+// has become read-only or a standby, or is stopping. Such a server can keep its connections open for hours
+// while new connections lead to another server, so the Store closes all connections.
 func mustLeave(err error) bool {
 	switch sqlState(err) {
 	case adminShutdown, crashShutdown, cannotConnectNow:

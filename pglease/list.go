@@ -12,11 +12,10 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pageSize is the number of rows that List reads in one request to the server.
 const pageSize = 500
 
-// listSQL is the SQL that returns a page of rows, as one JSON array, which every driver can read. Each
-// row contains the time at which the server read it.
+// listSQL returns a page of rows as one JSON array, because every driver can read that. Each row contains the
+// time at which the server read it.
 const listSQL = `
 select (
 	select coalesce(json_agg(json_build_object('name', r.name, 'state', r.state, 'epoch', r.epoch, 'id', coalesce(r.id::text, ''),
@@ -27,12 +26,12 @@ select (
 ), {schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f`
 
-// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred rows in
-// each exchange. For a row that is not a valid record, it yields an error, and continues with the next
-// row. See [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred rows in each
+// request. If a row is not a valid record, List yields an error for it, and continues with the next row. See
+// [lease.Lister].
 //
-// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed,
-// List can report it as expired.
+// Unlike Load, List locks no rows, so List can report a lease as expired although a renewal that began before
+// the end of the lease is about to be committed.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
@@ -56,7 +55,8 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	})
 }
 
-// nextRows reads the rows after a name, in the order of their names. The first page includes that name.
+// nextRows reads a page of rows, in the order of their names, beginning after the given name or, for the
+// first page, with this name.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

@@ -12,13 +12,14 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of
-// its row by hand. If a process ends after the commit of a change and before its notification, the signal
-// comes within a second, because the Store reads up to 10,000 of the watched rows each second. It takes
-// one second longer for every additional 10,000 names.
+// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of its
+// row by hand. If a process commits a change but ends before it sends the notification, the signal comes
+// within a second, because the Store reads the watched rows once a second. It reads at most 10,000 rows each
+// second, so with more watched leases the signal can take longer.
 //
-// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If
-// it is lost, the channels of all watches are closed, and the next call of Watch opens a new one.
+// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If the
+// connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
+// connection.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// add adds a watch. Only later changes need a signal.
+// add adds a watch, which receives a signal only after changes that are later than the call of add.
 func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error) {
 	l.mu.Lock()
 	now := l.time.now()
@@ -68,9 +69,9 @@ func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error
 	return l.watches.Add(ctx, name, now)
 }
 
-// Close ends all watches, and blocks until the notifications of all releases and breaks have been sent
-// and all goroutines of the Store have ended. It does not close the pool. Load and Swap still work after
-// Close, but Watch returns an error that wraps [lease.ErrClosed].
+// Close ends all watches. It waits until the notifications of all releases and breaks have been sent and all
+// goroutines of the Store have ended. Close does not close the pool. Load and Swap still work after Close,
+// but Watch returns an error that wraps [lease.ErrClosed].
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -85,22 +86,22 @@ func (s *Store) Close() {
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener receives notifications over a connection of its own, and signals the watches.
+// A listener receives notifications over its own connection, and signals the watches.
 type listener struct {
 	conn   *pgx.Conn
 	query  string // the SQL of a sweep
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	watches engine.Watches[int64] // each with a server time in microseconds: changes up to it need no signal
+	watches engine.Watches[int64] // each with a server time in microseconds: only later changes need a signal
 	queue   []string              // names for the next sweeps
 
 	mu   sync.Mutex
 	time serverTime
 }
 
-// listen returns a listener that uses conn, or an error if the database or the connection cannot be used
-// for leases. The caller must call start.
+// listen returns a listener that uses conn. It returns an error if the database or the connection cannot be
+// used for leases. The caller must then call start.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (l *listener) start() {
 	}()
 }
 
-// receive forwards notifications to the watches until the connection is lost. Once a second, it looks for
-// changes whose notification is missing.
+// receive forwards notifications to the watches until the connection is lost. Once a second, it also looks
+// for changes whose notification did not arrive.
 func (l *listener) receive(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -144,7 +145,7 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for one notification, until due at the latest, and reports whether the connection still works.
+// wait waits for a notification until the time due, and reports whether the connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
@@ -162,7 +163,6 @@ func (l *listener) close() {
 	<-l.ended
 }
 
-// signal signals every watch of a name after a change at the server time micros, in microseconds.
 func (l *listener) signal(name string, micros int64) {
 	l.watches.Update(name, func(after *int64) bool {
 		*after = max(*after, micros)

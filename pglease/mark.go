@@ -11,10 +11,10 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, which is the newest fencing token that the resource has seen, for
-// use in the transaction tx. It is stored in the table lease_mark, which the server finds through its
-// search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the
-// resource under a lease:
+// Mark returns the mark of a resource, which is the newest fencing token that the resource has seen, for use
+// in the transaction tx. The mark is stored in the table lease_mark, which the server finds through its
+// search_path. Call [fencing.Advance] at the beginning of every transaction that reads or writes the resource
+// under a lease:
 //
 //	tx, err := pool.Begin(ctx)
 //	if err := fencing.Advance(ctx, pglease.Mark(tx, "accounts"), token); err != nil {
@@ -23,9 +23,9 @@ import (
 //	// read, compute, write
 //	err = tx.Commit(ctx)
 //
-// Transactions that use the same mark run one after the other, so a client that stops in the middle of one
-// blocks the others. To limit how long, set idle_in_transaction_session_timeout. If the name is malformed,
-// Advance of the mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
+// Transactions that use the same mark run one after the other, so a client that stops in the middle of its
+// transaction blocks the others. To limit this time, set idle_in_transaction_session_timeout. If the name is
+// malformed, the method Advance of the mark returns the error of [lease.CheckName]. Mark panics if tx is nil.
 func Mark(tx pgx.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: Mark: tx must not be nil")
@@ -43,7 +43,6 @@ func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	}, name}
 }
 
-// A row is the result of a query that returns one row.
 type row interface{ Scan(...any) error }
 
 type mark struct {
@@ -51,10 +50,10 @@ type mark struct {
 	name  string
 }
 
-// Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as strings.
-// All valid tokens have the same number of digits, so the newer of two is the greater string.
 func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
 
+// Advance locks the row of the mark, even if the mark does not change. The SQL can compare two tokens as strings,
+// because all valid tokens have the same number of digits.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

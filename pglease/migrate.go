@@ -13,17 +13,17 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// Tables is the SQL that makes the tables, for tools that run migrations. It is the text of the file
-// tables.sql, and one statement.
+// Tables is the SQL that makes the tables, for tools that run migrations. It has the text of the file
+// tables.sql, which is a single statement.
 //
 //go:embed tables.sql
 var Tables string
 
-// Migrate creates the tables, or brings older ones up to date. The leases and their tokens stay. Every
-// process may call Migrate when it starts: it does not change tables that are up to date, and calls at the
-// same time run one after the other. To change older tables it must lock them, and it returns an error if
+// Migrate creates the tables, or updates older tables without losing the leases and their tokens. Every
+// process may call Migrate when it starts, because concurrent calls run one after the other, and tables that
+// are up to date are not changed. To update tables, Migrate must lock them, and it returns an error if
 // another transaction prevents that for a second. The user of the pool must be the owner of the tables, and
-// [Options].Schema must exist. All other options are ignored.
+// the schema in [Options].Schema must exist. Migrate ignores all other options.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, o *Options) error {
 	if pool == nil {
 		return fields.Missing("Migrate.pool")

@@ -10,20 +10,20 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// notifyChannel is the name of the PostgreSQL channel for notifications. The payload is the time of a
-// change in microseconds, a space, and the name of a lease.
+// notifyChannel is the name of the PostgreSQL channel for notifications. A payload has the time of a change
+// in microseconds, a space, and the name of the lease.
 const notifyChannel = "lease"
 
-// notifySQL notifies the watches of the given names, after the changes have been committed. A
-// transaction that notifies locks the whole database until its commit is on the disk. The transaction
-// of notifySQL does not wait for the disk, because it changes no table.
+// notifySQL sends notifications of changes that have been committed. A transaction that sends a notification
+// locks the whole database until its commit is on the disk. This statement does not wait for the disk,
+// because it changes no table.
 const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
 
-// notifyTimeout limits one attempt to notify. If it fails, each [listener] finds the change at its next
-// sweep.
+// notifyTimeout limits one attempt to send notifications. If the attempt fails, each [listener] finds the
+// changes at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// A notifier sends notifications in batches. While it sends one, it collects the names for the next.
+// A notifier sends notifications in batches. While it sends a batch, it collects the next one.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
 	tasks *tasks.Group
@@ -33,14 +33,14 @@ type notifier struct {
 	sending bool
 }
 
-// A batch is a set of names of leases that have changed. One statement notifies the watches of all of them.
+// A batch is a set of leases that have changed. One statement sends the notifications of all of them.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed
 }
 
-// notify adds the name of a changed lease, and the time of the change, to the next batch, and returns
-// after the attempt to send it. If ctx is done before that, notify returns at once, but the batch is still
+// notify adds the name of a changed lease, and the time of the change, to the next batch, and returns after
+// the attempt to send the batch. If ctx is done before that, notify returns at once, but the batch is still
 // sent.
 func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	n.mu.Lock()
@@ -60,7 +60,6 @@ func (n *notifier) notify(ctx context.Context, name string, changed time.Time) {
 	}
 }
 
-// run sends batches until none is left.
 func (n *notifier) run() {
 	for {
 		n.mu.Lock()

@@ -22,15 +22,15 @@ type Store struct {
 	listening *pgx.ConnConfig
 	outside   *outside
 
-	turn chan struct{} // held while the listener is made
+	turn chan struct{} // locked while the listener is made
 
 	mu       sync.Mutex
 	listener *listener // nil if there is none
 	closed   bool
 }
 
-// New returns a Store that uses pool, and sends no request. It returns a [*lease.FieldError] if pool is
-// nil or an option is out of range.
+// New returns a Store that uses pool. New sends no request. It returns a [*lease.FieldError] if pool is nil
+// or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, fields.Missing("New.pool")
@@ -58,13 +58,12 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 
 // Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
 //
-// To renew, change or release a lease, the authority starts from the last record that the Store wrote,
-// unlike lease.NewAuthority(s), which loads the record before every swap. If the last record is out of
-// date, the authority loads the current one and decides again, so it never refuses a request because of
-// an outdated record.
+// To renew, change or release a lease, the authority starts from the last record that the Store wrote, unlike
+// lease.NewAuthority(s), which loads the record before every swap. If the last record is out of date, the
+// authority loads the current record and decides again, so it never refuses a request because of an outdated
+// record.
 func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
-// A pgxDatabase is a database that uses a pgx pool.
 type pgxDatabase struct {
 	pool    *pgxpool.Pool
 	outside *outside // nil if the pool limits the time of an attempt to connect

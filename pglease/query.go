@@ -8,28 +8,27 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A statement returns one row.
+// A statement is an SQL statement that returns one row.
 type statement struct {
 	sql  string
 	args []any
 	dest []any // pointers, to which the values of the row are copied
-	safe bool  // it may be carried out twice
+	safe bool  // the statement may be carried out twice
 }
 
-// A database runs statements.
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, and
-	// calls done when the connection is free again, which can be later. After an error, the statement can
-	// still run, but nothing writes to dest. If [mustLeave] is true of the error, the connection is closed.
+	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, but
+	// calls done only when the connection is free again. After an error, the statement can still run, but
+	// nothing writes to dest. If [mustLeave] returns true for the error, queryRow closes the connection.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
-	// open returns how many connections are open, or an upper bound of that number.
+	// open returns the number of open connections, or an upper bound of that number.
 	open() int
 
-	// idle returns how many connections are open and not in use, or an upper bound of that number.
+	// idle returns the number of open connections that are not in use, or an upper bound of that number.
 	idle() int
 
-	// connectionBroke reports whether err means that a connection broke, after which the outcome is unknown.
+	// connectionBroke reports whether err means that a connection broke, so that the outcome is unknown.
 	connectionBroke(err error) bool
 }
 
@@ -48,9 +47,10 @@ func (s *rows) query(ctx context.Context, r engine.Request, st statement) error 
 	return s.send(ctx, pass, st)
 }
 
-// send runs a statement that the gate has let through. One that is not safe is never repeated if a connection broke:
-// the server might have carried it out, even if the driver says that it did not. After such an error, send removes
-// broken connections from the pool, so that the next request is likely to get a working one.
+// send runs a statement that the gate has let through. If a connection breaks, the server might have carried
+// out the statement even if the driver says that it did not, so send repeats only a statement that is safe to
+// repeat. Otherwise it removes the broken connections from the pool, so that the next request is likely to
+// get a working one.
 func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	u := &use{ctx: ctx, pass: pass}
 	u.users.Store(1)
@@ -62,10 +62,11 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	return err
 }
 
-// repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement because it is
-// read-only, the statement is repeated over all idle connections, and then over a new one. A statement that is safe
-// to repeat is also repeated if a connection broke: after a restart of the server, the pool can hand out all its
-// broken connections before it opens a new one, so as many retries can be needed as there are open connections.
+// repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement
+// because the server is read-only, repeat runs the statement on all idle connections, and then on a new
+// connection. If a connection broke, a statement that is safe to repeat is repeated as often as there are
+// open connections: after a restart of the server, the pool can hand out all its broken connections before it
+// opens a new one.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {
@@ -88,8 +89,8 @@ func (s *rows) repeat(u *use, st statement) error {
 	}
 }
 
-// once runs a statement once. If it cannot get a connection, it returns a [*connectError] that says whether an earlier
-// request had one.
+// once runs a statement once. If it gets no connection, it returns a [*connectError] that says whether an
+// earlier request had a connection.
 func (s *rows) once(u *use, st statement) error {
 	u.users.Add(1)
 	err := s.db.queryRow(u.ctx, u.end, st.sql, st.args, st.dest)
@@ -102,8 +103,9 @@ func (s *rows) once(u *use, st statement) error {
 	return err
 }
 
-// A use leaves the gate when its request no longer occupies a connection. This can be after the end of the context,
-// because some drivers do not return then. A request whose context has ended by then counts as not answered.
+// A use is one request that has passed the gate. It leaves the gate when it no longer occupies a connection.
+// This can be after its context has ended, because some drivers do not return then. Such a request counts as
+// not answered.
 type use struct {
 	ctx   context.Context
 	pass  engine.Pass

@@ -8,17 +8,18 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// renewManySQL renews one or many leases in one statement. It reads the time once, after it has locked
-// all rows. It skips a row that another transaction has locked. The store then renews that lease with
-// [Store.Load] and [Store.Swap]. It makes the versions itself, so that no trigger runs.
+// renewManySQL renews one or many leases in one statement. It reads the time once, after it has locked all
+// rows. It skips a row that another transaction has locked, and the Store then renews that lease with
+// [Store.Load] and [Store.Swap]. The statement sets the versions itself, so that no trigger runs.
 //
-// It renews a row that differs from the remembered record only in its end and its version, because then an
-// earlier renewal was carried out whose answer was lost. The renewals that time out while the server is slow
-// are repeated, and each would otherwise cost a load and a commit of its own, which keeps the server slow.
+// The statement also renews a row that differs from the remembered record only in its end and its version,
+// because then the answer to an earlier renewal was lost. While the server is slow, many renewals time out
+// and are repeated. If each of them needed a Load and a Swap of its own, the server would stay slow.
 //
-// The planner does not know how many leases it renews, and could choose a plan that reads the whole table.
-// The statement is written so that every possible plan looks up one row at a time: it finds and locks a
-// row through the index, and updates it through its ctid, which does not change while the row is locked.
+// The planner does not know how many leases the statement renews, and could choose a plan that reads the
+// whole table. The statement is written so that every possible plan looks up one row at a time. It finds and
+// locks a row through the index, and updates the row through its ctid, which does not change while the row is
+// locked.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, id uuid, epoch bigint, owner text, duration text, micros bigint)
@@ -43,11 +44,11 @@ with wanted as (
 select coalesce(json_agg(json_build_array(i, version, (extract(epoch from changed) * 1000000)::bigint)), '[]')::text from renewed`
 
 const (
-	defaultRenewals = 4   // statements that may be under way without being full, if the pool has no limit
+	defaultRenewals = 4   // statements that may run at a time without being full, if the pool has no limit
 	mostRenewals    = 500 // leases in one statement
 )
 
-// A renewal is what the row must have, and the duration.
+// A renewal has the values that the row must have in order to be renewed, and the duration of the lease.
 type renewal struct {
 	Name     string `json:"name"`
 	ID       string `json:"id"`
@@ -57,15 +58,15 @@ type renewal struct {
 	Micros   int64  `json:"micros"` // the duration in microseconds
 }
 
-// A renewed is the result of a renewal: the new version of the lease, and the server time of that version.
-// It is zero if the lease was not renewed.
+// A renewed is the result of a renewal: the new version of the lease, and the server time of that version. A
+// zero renewed means that the lease was not renewed.
 type renewed struct {
 	version int64
 	at      time.Time
 }
 
-// renewMany sends renewals in one statement, which the gate has let pass. A lease is not renewed if its row has
-// changed or is locked, or if it has ended.
+// renewMany sends renewals, which the gate has let pass, in one statement. A lease is not renewed if it has
+// ended, or if its row has changed or is locked.
 func (s *rows) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]renewed, error) {
 	type numbered struct {
 		I int `json:"i"`

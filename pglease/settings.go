@@ -6,13 +6,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// oldestTables is the oldest version of [Tables] that this package accepts. It accepts newer ones, too.
+// oldestTables is the oldest version of [Tables] that this package accepts.
 const oldestTables = 3
 
-// settingsSQL is the SQL that returns the settings of the database and the connection.
 const settingsSQL = `select {schema}, getdatabaseencoding()::text, pg_client_encoding()::text from {floor} f`
 
-// settings describes the database and the connection. [Store.Load] always reads it with the row.
+// settings describes the database and the connection. Every [Store.Load] reads the settings together with the
+// row.
 type settings struct {
 	schema   int    // the version of the tables
 	database string // its encoding

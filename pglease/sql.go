@@ -15,18 +15,18 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch; its
+// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch, but its
 // changes wake the processes that wait through a Store. The driver must accept placeholders such as $1, as
-// pgx and lib/pq do. A request returns when its context is done, even if the driver does not return, but
-// the connection of such a request stays in use. An SQLStore is safe for use by several goroutines at once.
+// pgx and lib/pq do. A request returns when its context is done, even if the driver does not return, but its
+// connection then stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db, and sends no request. It returns a [*lease.FieldError] if db is
+// NewSQL returns an SQLStore that uses db. NewSQL sends no request. It returns a [*lease.FieldError] if db is
 // nil or an option is out of range.
 //
-// With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not call
-// it: if a connection dies silently, lib/pq does not close it, so with a limit such connections could use
-// up the whole pool. Without a limit, renewals have no priority over other requests, and a burst of
+// With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not limit the
+// number of connections: lib/pq does not close a connection that dies silently, so such connections could use
+// up the whole pool. Without a limit, however, renewals have no priority over other requests, and a burst of
 // requests opens a connection for each of them.
 func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if db == nil {
@@ -45,18 +45,19 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike that of a [Store], it is not a [lease.Watcher].
+// Authority returns an authority over the store. Unlike the authority of a [Store], it is not a
+// [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
-// Close blocks until the notifications of all releases and breaks have been sent. It does not close the
+// Close waits until the notifications of all releases and breaks have been sent. It does not close the
 // database. Load and Swap still work after Close.
 func (s *SQLStore) Close() { s.close() }
 
-// An sqlDatabase is a database that uses database/sql. Its driver is allowed to ignore contexts.
+// An sqlDatabase is a database that uses database/sql, with a driver that may ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
-// queryRow scans into variables of its own, and copies them to dest after the whole row has arrived.
-// After an error, the driver may still be scanning the row, and dest is unchanged.
+// queryRow scans the row into its own variables, and copies them to dest after the whole row has arrived.
+// After an error, the driver may still be scanning the row, but dest does not change.
 func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
 	waited := d.db.Stats().WaitCount
 	row := make([]any, len(dest))
@@ -88,8 +89,8 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 }
 
 // query runs a statement once, and sets connected as soon as it has a connection. It uses an sql.Conn,
-// because sql.DB repeats a statement after driver.ErrBadConn, which lib/pq returns even if the server has
-// already carried out the statement.
+// because sql.DB repeats a statement after driver.ErrBadConn. lib/pq returns this error even if the server
+// has already carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
@@ -103,7 +104,8 @@ func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query st
 	return err
 }
 
-// A panicError reports that the driver panicked, as lib/pq does at the answer to another statement.
+// A panicError reports that the driver panicked, as lib/pq does if it receives the answer to another
+// statement.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the driver panicked: %v", e.value) }

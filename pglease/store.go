@@ -24,32 +24,33 @@ type Options struct {
 	// Limits restricts the durations that an authority over the store grants. Default: no limits.
 	Limits lease.Limits
 
-	// Names is the maximum number of names for which the store remembers the last committed record, which
-	// takes about 300 bytes. A request for a name that it does not remember can take one more exchange with
-	// the server. Default: 1,048,576.
+	// Names is the maximum number of leases for which the store remembers the last record that it wrote. Each
+	// takes about 300 bytes. A request for any other lease can take one more exchange with the server.
+	// Default: 1,048,576.
 	Names int
 
-	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
-	// record already. When leases move here from another store, set it to the newest token that any
-	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
+	// Floor is a lower bound of the tokens: every token that the store grants from now on is newer, even for
+	// a lease that has a record already. When leases move here from another store, set Floor to the newest
+	// token that any resource has seen. All stores over the same tables must have the same Floor. Default:
+	// none.
 	Floor lease.Token
 
-	// Logger receives a warning if the server's clock is behind the records, at most one a minute.
-	// Default: slog.Default().
+	// Logger receives a warning if the server's clock is behind the records, at most once a minute. Default:
+	// slog.Default().
 	Logger *slog.Logger
 
-	// Listen configures the connection on which a [Store] receives notifications. Set it if the pool
-	// connects through a pooler, because a pooler does not forward notifications. Default: the
-	// configuration of the pool.
+	// Listen configures the connection on which a [Store] receives notifications. Set Listen if the pool
+	// connects through a pooler, because a pooler does not forward notifications. Default: the configuration
+	// of the pool.
 	Listen *pgx.ConnConfig
 }
 
 // rows implements [lease.Store] over a database.
 type rows struct {
 	db        database
-	connected atomic.Bool  // whether there has been a connection
+	connected atomic.Bool  // whether a request ever got a connection
 	size      int          // connections of the pool; 0 means no limit
-	gate      *engine.Gate // nil without a limit
+	gate      *engine.Gate // nil if size is 0
 	limits    lease.Limits
 	floor     uint64 // the epoch of Options.Floor
 	clock     engine.LateClock
@@ -96,19 +97,17 @@ func (s *rows) init(o *Options) error {
 	return nil
 }
 
-// quote returns an SQL identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// close blocks until no background request is under way.
 func (s *rows) close() {
 	s.renewals.Close()
 	_ = s.tasks.Close(context.Background())
 }
 
-// loadSQL reads a row and the time. If the lease has reached its end, it reads the row again under a
-// lock. Without the lock, a [Store.Swap] could check the clock before the end and commit after it, and so
-// change a lease that a [Store.Load] has already reported as expired. A standby refuses every Load,
-// because a server in recovery cannot lock rows.
+// loadSQL reads a row and the time. If the lease has reached its end, loadSQL reads the row again under a
+// lock. Without this lock, a [Store.Swap] that read the clock before the end of the lease could commit after
+// a [Store.Load] has already reported the lease as expired. A standby refuses every Load, because a server in
+// recovery cannot lock rows.
 const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
@@ -126,15 +125,15 @@ select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, '
 	{schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
-// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.
+// absentPrefix begins the Version in the Snapshot of a lease that has no row.
 const absentPrefix = "absent-"
 
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record of the named lease, and the time of the server. If the clock of the server was
-// set back, and this Store has seen the record unchanged for the time that the lease had left, Load returns
-// the end of the lease as the time, so that the lease has expired.
+// Load returns the record of the named lease, and the time of the server. The clock of the server may have
+// been set back. So when this Store has seen the record unchanged for the time that the lease had left, Load
+// returns the lease as expired, with the end of the lease as the time.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

@@ -13,11 +13,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement makes the version
-// itself, so that no trigger runs. It reads the clock once, after it has locked the row, and changes the
-// row only if the clock has not yet reached the deadline that [swapDeadline] returns. If the deadline is
-// null, the lease has ended, and the time of the change is not before the end of the lease even if the
-// clock was set back. The statement returns the time of the change.
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. It sets the version itself, so that no
+// trigger runs. The statement reads the clock once, after it has locked the row, and changes the row only
+// before the deadline that [swapDeadline] returns. A deadline of null means that the lease has ended or never
+// ends. The time of the change is then not before the end of the lease, even if the clock was set back. The
+// statement returns the time of the change.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update
@@ -31,8 +31,8 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNewSQL inserts the first row of a name. The version of a missing row is stored in lease_floor, and
-// changes when any row is deleted, which is impossible while lease_floor is locked.
+// putNewSQL inserts the first row of a lease. The version of a missing row is stored in lease_floor, and
+// changes when any row is deleted. The statement locks lease_floor, so that no row can be deleted meanwhile.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
@@ -40,9 +40,9 @@ from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
 returning version, changed`
 
-// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease
-// has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new
-// record above [Options.Floor].
+// Swap replaces the record only if its version is still old.Version. If the record has changed, or if the
+// lease has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the
+// new record above [Options.Floor].
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -72,8 +72,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns old.Record.Until, rounded up to a whole microsecond, or nil if the lease does not
-// end or had already ended at the time old.Now.
+// swapDeadline returns old.Record.Until, rounded up to a whole microsecond. It returns nil if the lease does
+// not end, or had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -82,8 +82,8 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 	return &end
 }
 
-// conflictOr returns [lease.ErrConflict] if err says that a write was certainly not applied, because of another
-// transaction or because the lease has ended, and otherwise err.
+// conflictOr returns [lease.ErrConflict] if err means that a write was certainly not applied, because of
+// another transaction or because the lease has ended. Otherwise it returns err.
 func conflictOr(err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows), state == serializationFailure, state == deadlockDetected:

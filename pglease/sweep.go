@@ -12,14 +12,14 @@ import (
 
 const (
 	sweepEvery  = time.Second
-	sweepMost   = 10_000           // maximum number of names in one sweep
-	sweepWithin = 10 * time.Second // timeout of one sweep, after which the connection counts as lost
+	sweepMost   = 10_000           // maximum number of leases in one sweep
+	sweepWithin = 10 * time.Second // timeout of one sweep, after which the listener closes its connection
 )
 
-// sweepSQL finds the changes of watched leases that need a signal. The first row of the result holds an
-// empty name and the time of the server. Each row after it holds the name of a lease that has changed
-// after the time given with the name, and the time of its last change, in microseconds. The statement
-// fails on a server that has become read-only.
+// sweepSQL finds the changes of watched leases that need a signal. The first row of the result has an empty
+// name and the time of the server. Each further row has the name of a lease that has changed after the time
+// given for it, and the time of its last change, in microseconds. The statement fails on a server that has
+// become read-only.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint from {floor} f where {schema} is not null
 union all
@@ -27,15 +27,13 @@ select l.name, (extract(epoch from l.signalled) * 1000000)::bigint
 from json_to_recordset($1::json) w(name text, after bigint) join {row} l on l.name = w.name
 where (extract(epoch from l.signalled) * 1000000)::bigint > w.after`
 
-// A sweptName is a watched name, and the time After of the last change that was signalled. Only
-// later changes need a signal.
 type sweptName struct {
 	Name  string `json:"name"`
-	After int64  `json:"after"`
+	After int64  `json:"after"` // a server time: only later changes need a signal
 }
 
-// sweep reads the rows of watched names, and sends a signal for each change whose notification has not
-// arrived. After an error, the connection of the listener counts as lost.
+// sweep reads the rows of watched leases, and signals each change whose notification has not arrived. After
+// an error, the caller must close the connection.
 func (l *listener) sweep(ctx context.Context) error {
 	text, _ := json.Marshal(l.nextNames()) // cannot fail for strings and numbers
 	bounded, cancel := context.WithTimeout(ctx, sweepWithin)
@@ -61,7 +59,8 @@ func (l *listener) sweep(ctx context.Context) error {
 	return rows.Err()
 }
 
-// nextNames returns the names of the next sweep. Successive calls return every name before any name again.
+// nextNames returns the names of the leases in the next sweep. It returns every watched lease once before it
+// returns any lease again.
 func (l *listener) nextNames() []sweptName {
 	watched := l.watches.All()
 	if len(l.queue) == 0 {
@@ -84,10 +83,9 @@ type serverTime struct {
 	at     time.Time // the local time at which the server's clock showed micros
 }
 
-// now returns the time of the server in microseconds.
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the server time of an answer that has just arrived, in microseconds. Its request was
+// setTime stores the server time, in microseconds, of an answer that has just arrived to a request that was
 // sent at the local time sentAt.
 func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()

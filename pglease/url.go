@@ -11,15 +11,15 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open postgres:// with [open.Store]. What the URL leaves out comes from
-// PGPASSWORD and the other PG variables, or ~/.pgpass.
+// A program that imports this package can open postgres:// URLs with [open.Store]. Settings that a URL leaves
+// out are taken from PGPASSWORD and the other PG variables, or from ~/.pgpass.
 func init() {
 	open.Register("postgres", "postgres://[USER@]HOST[:PORT]/DATABASE", openURL)
 	open.Register("postgresql", "", openURL)
 }
 
-// closeTimeout is how long Close of an opened store waits for the server before it cuts the connections. A pool
-// alone would wait for up to 15 s.
+// closeTimeout is how long the Close of an opened store waits for the server before it closes the
+// connections. A pool by itself would wait for up to 15 s.
 const closeTimeout = time.Second
 
 type opened struct {
@@ -57,7 +57,8 @@ func openURL(ctx context.Context, url string) (open.Leases, error) {
 	return opened{s, pool, cut}, nil
 }
 
-// until returns a function that dials as dial does. When ctx ends, its dials fail, and its connections are closed.
+// until returns a function that dials like dial, but whose dials fail and whose connections are closed when
+// ctx ends.
 func until(ctx context.Context, dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(dialing context.Context, network, address string) (net.Conn, error) {
 		dialing, cancel := context.WithCancel(dialing)
@@ -71,7 +72,7 @@ func until(ctx context.Context, dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// An openConn is a connection that the end of a context closes, unless forget is called.
+// An openConn is a connection that is closed when a context ends, unless forget was called.
 type openConn struct {
 	net.Conn
 	forget func() bool

@@ -1,5 +1,6 @@
-// Singleton is a program that works in one process at a time. Start version 1, and then version 2:
-// version 1 stops its work, hands over, and exits. Package examples/singleton says how.
+// Singleton is a program that works in one process at a time. If you start version 1 and then version 2,
+// version 1 stops its work, hands over the lease, and exits. Package examples/singleton describes this in
+// detail.
 //
 //	psql -v ON_ERROR_STOP=1 "$DATABASE_URL" < tables.sql
 //	go run ./examples/singleton -version 1
