@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// breakIn sends a break with the period p. If the answer contains a remaining time above zero, the
-// lease is now breaking. If the answer contains no such time, and p is shorter than a second, the lease
-// is now broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
+// breakIn breaks the lease with the period p. If the answer of the service has a remaining time above zero,
+// the lease is now breaking. If it has none, and p is shorter than a second, the lease is now broken.
+// Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -49,11 +49,10 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	return newResult(lease.ID{}, state, g, least, most), nil
 }
 
-// lockedBounds returns the shortest and the longest time for which a lease can stay locked after a
-// break with period p. The answer to the break reported leaseTime seconds as the remaining time. The
-// documentation calls the remaining time approximate: the service truncates it to whole seconds, and
-// the emulator Azurite rounds it. If the break had a period, the lease stays locked for at most that
-// period.
+// lockedBounds returns the shortest and the longest time for which a lease can stay locked after a break with
+// period p, if the service answered that leaseTime seconds remain. The documentation calls this time
+// approximate: the service truncates it to whole seconds, and the emulator Azurite rounds it. After a break
+// with a period, the lease stays locked for at most that period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -63,19 +62,18 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	return least, most
 }
 
-// remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was broken.
-// The service reports that time only in the answer to a break, so remainingAfterBreak sends another break,
-// with the longest allowed period. A break shortens a lease only if its period is shorter than the remaining
-// time, which never exceeds the longest period. The second break therefore does not shorten the lease.
+// remainingAfterBreak returns the remaining time of a lease that cannot be renewed because it was broken. The
+// service reports that time only in the answer to a break, so remainingAfterBreak sends another break. This
+// second break has the longest allowed period, so that it does not shorten the lease: a break shortens a
+// lease only if its period is shorter than the remaining time.
 //
-// The second break is sent only if a read of the blob has shown that the lease is breaking. But a new holder
-// can acquire the lease between that read and the break. If the new holder has written its token, the ETag
-// of the blob has changed, and the service refuses the break. If the new holder has not written it, the
-// service breaks the lease of the new holder, which then ends within a minute, and the answer reports the
-// remaining time of the wrong lease. To detect this, remainingAfterBreak then reads the blob again with id
-// as the lease ID, which succeeds only while the lease is locked under id. If this read succeeds, the lease
-// was already locked under id when the service carried out the break, because no holder can acquire a
-// breaking lease.
+// The second break is sent only after a read of the blob has shown that the lease is breaking. However, a new
+// holder can acquire the lease between the read and the break. If the new holder has already written its
+// token, the ETag of the blob has changed, and the service refuses the break. If not, the service breaks the
+// lease of the new holder, which then ends within a minute, and the answer has the remaining time of the
+// wrong lease. To detect this, remainingAfterBreak reads the blob once more with id as the lease ID. This
+// read succeeds only while the lease is locked under id. It proves that the break was carried out while the
+// lease was locked under id, because no holder can acquire a breaking lease.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -94,12 +92,11 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// A breakTable stores, for each broken lease, the earliest and the latest time at which it can end.
-// Both are computed from the remaining times that the service reported. These are in whole seconds, so
-// two answers that are 0.1 s apart can differ by a second. A breakTable therefore uses the earlier
-// answers too. If only the newest answer were used, each renewal could report an end that is up to a
-// second earlier: the holder would lose up to a second of its grace period, and get another warning of
-// the same break.
+// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can end.
+// Both are computed from several answers of the service. Two answers that are 0.1 s apart can differ by a
+// second, because they have whole seconds. If only the newest answer were used, a renewal could report an end
+// that is up to a second earlier. The holder would then lose up to a second of its grace period, and get
+// another warning of the same break.
 type breakTable struct {
 	most int
 
@@ -107,17 +104,16 @@ type breakTable struct {
 	m  map[string]lockedTime
 }
 
-// A lockedTime holds the known bounds of the time at which a broken lease ends.
+// A lockedTime has the bounds of the time at which a broken lease ends.
 type lockedTime struct {
-	holder      string      // the digest of the lease ID; may be empty if only the ETag of the blob is known
+	holder      string      // the digest of the lease ID; may be empty if the ETag of the blob is known
 	etag        azcore.ETag // of the blob; empty if only the holder is known
-	least, most time.Time   // the lease ends no earlier than least, and no later than most
+	least, most time.Time   // the earliest and the latest time at which the lease can end
 }
 
-// addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The
-// service reported leaseTime seconds as its remaining time, in the answer to a request sent at sentAt.
-// addAnswer computes the earliest and the latest end of the lease from this answer. If one of the two
-// was later by an earlier answer, addAnswer uses the later time, unless that contradicts the new
+// addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The service
+// has answered that leaseTime seconds remain, to a request that was sent at sentAt. If an earlier answer gave
+// a later time for one of the two bounds, addAnswer uses the later time, unless it contradicts the new
 // answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
@@ -138,7 +134,7 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 	return max(0, t.least.Sub(sentAt)), t.most.Sub(now)
 }
 
-// put stores the bounds of a name. The caller holds b.mu.
+// put stores the bounds of a lease. The caller must hold b.mu.
 func (b *breakTable) put(name string, t lockedTime) {
 	if _, known := b.m[name]; !known && len(b.m) >= b.most {
 		clear(b.m)
@@ -149,10 +145,10 @@ func (b *breakTable) put(name string, t lockedTime) {
 	b.m[name] = t
 }
 
-// limit returns the longest time for which a breaking lease can stay locked. The parameter v is the
-// version of the blob, and most is the longest time that the newest answer allows. A read reports no
-// remaining time. If an earlier answer for the same holder or ETag allows less, limit returns what is
-// left of that time.
+// limit returns the longest time for which a breaking lease can stay locked. The parameter v is the version
+// of the blob, and most is the longest time that the newest answer allows. The answer to a read does not have
+// the remaining time. If an earlier answer, for the same holder or ETag, allows less than most, limit returns
+// what is left of that time.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 
 // Options are the settings of a [Container]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Names is the maximum number of names for which a Container remembers the last known metadata, about
-	// 500 bytes each. The next renewal or acquire of a name that it does not remember takes one more
-	// request to the service. Default: 65,536.
+	// Names is the maximum number of leases for which a Container remembers the metadata of the blob, about
+	// 500 bytes each. The next renewal or acquire of any other lease takes one more request to the service.
+	// Default: 65,536.
 	Names int
 
-	// Every token that this Container grants is newer than Floor, even if a blob has a token already.
-	// When leases move here from another store, set it to the newest token that any resource has seen.
-	// Default: none.
+	// Floor is a lower bound of the tokens: every token that this Container grants is newer, even if a blob
+	// has a token already. When leases move here from another store, set Floor to the newest token that any
+	// resource has seen. Default: none.
 	Floor lease.Token
 }
 
@@ -33,8 +33,7 @@ type Options struct {
 const DefaultNames = 65_536
 
 // A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
-// [lease.Lister]. Several goroutines may call its methods at once. It need not be closed, and its
-// client still belongs to the caller of [New].
+// [lease.Lister]. Several goroutines may call its methods at once. A Container need not be closed.
 type Container struct {
 	client *container.Client
 	known  versionCache
@@ -44,11 +43,11 @@ type Container struct {
 	gate   *engine.Gate
 }
 
-// mostRequests is how many requests are under way at a time. Over HTTP/1.1 each needs a connection of its own.
+// mostRequests is the maximum number of requests at a time. Over HTTP/1.1, each needs its own connection.
 const mostRequests = 64
 
-// New returns a Container that uses the given client, and sends no request. If client is nil or an
-// option is out of range, it returns a [*lease.FieldError].
+// New returns a Container that uses the given client. New sends no request. If client is nil or an option is
+// out of range, New returns a [*lease.FieldError].
 //
 // The container must exist. A Container sends each request only once, even if the options of its client
 // allow retries: the answer to a retry would not show whether the service carried out the first attempt.
@@ -70,11 +69,11 @@ func New(client *container.Client, o *Options) (*Container, error) {
 	return c, nil
 }
 
-// Lease returns a holder of the lease with the given name, which is the name of its blob. It sends no
-// request. If o is nil, the holder has the default options of a [session.Session].
+// Lease returns a Session that can hold the lease with the given name, which is also the name of a blob.
+// Lease sends no request. A nil o means the defaults of package session.
 //
-// Lease returns a [*lease.FieldError] if [CheckName] rejects the name, if o.Duration is neither
-// infinite nor from 15 to 60 seconds, or if o.TakeOver is set. To take over a lease, a Session needs
+// Lease returns a [*lease.FieldError] if [CheckName] rejects the name, if o.Duration is neither infinite nor
+// from 15 to 60 seconds, or if o.TakeOver is set. A Session cannot take over a lease, because it would need
 // the current lease ID, which the service does not report. All other errors are those of [session.New].
 func (c *Container) Lease(name string, o *session.Options) (*session.Session, error) {
 	if err := CheckName(name); err != nil {
@@ -94,20 +93,19 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 // Authority returns c.
 func (c *Container) Authority() lease.Authority { return c }
 
-// Fence returns an access condition for a write to a blob. With this condition, the service accepts the
-// write only while the lease of the blob is locked under the given lease ID. Otherwise it answers with
-// status 412 and the error code LeaseLost, LeaseIdMismatchWithBlobOperation or
-// LeaseNotPresentWithBlobOperation.
+// Fence returns an access condition for a write to a blob. The service then accepts the write only while the
+// lease of the blob is locked under the given lease ID. Otherwise it answers with status 412 and the error
+// code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
 // While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload replaces
-// the metadata of the blob, including the token of the current grant, but does not end the lease. The next
-// grant still gets a newer token; see [FloorBlob].
+// the metadata of the blob, including the token of the lease, but does not end the lease. The next holder
+// still gets a newer token: see [FloorBlob].
 func Fence(id lease.ID) *blob.AccessConditions {
 	text := id.String()
 	return &blob.AccessConditions{LeaseAccessConditions: &blob.LeaseAccessConditions{LeaseID: &text}}
 }
 
-// limits are those of the service: a duration of 15 to 60 seconds, and a break period of at most 60.
+// limits are the limits of the service: leases of 15 to 60 seconds, and break periods of at most 60 seconds.
 var limits = lease.Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
 
 // leaseClient returns the SDK's client for lease operations on a blob under the given lease ID.

@@ -8,28 +8,27 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, it calls
-// the service's lease operation of the same name. For a read, it gets the properties of the blob. For a
+// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, it calls the
+// lease operation of the same name of the service. For a read, it gets the properties of the blob. For a
 // write, it stores the metadata of the blob again without changes.
 //
-// The service does not report lease IDs. A result contains an ID in two cases only: if the request
-// contained it, or if another holder has handed the lease over to this ID, and an acquire with this ID
-// was refused through this Container before. The result of a read contains the state of the lease, and
-// the owner, the duration and the token of the last grant. The answer to a read has no remaining time,
-// so Until is the latest time at which the last grant of azlease can end. If the lease is breaking,
-// Until allows for the breaks that this Container has sent or read. The lease can end after Until if a
-// client without azlease has leased the blob since the last grant, or if the read happens between the
-// two steps of a grant.
+// The service does not report lease IDs. A result therefore contains an ID only if the request contained it,
+// or if another holder has handed the lease over to an ID with which an acquire through this Container was
+// refused. The result of a read contains the state of the lease, and the owner, the duration and the token of
+// the last grant. The service does not tell a read how much time remains, so Until is the latest time at
+// which the last grant of azlease can end. If the lease is breaking, Until takes the breaks into account that
+// this Container has sent or read. The lease can end after Until if a program without azlease has leased the
+// blob since the last grant, or if the read happens between the two steps of a grant.
 //
-// The result of a refusal is empty, with one exception: if the service refuses to renew a breaking
-// lease, Do requests the remaining time from the service, and the result contains it.
+// The result of a refused request is empty, except that the result of a refused renewal of a breaking lease
+// contains the remaining time, which Do then requests from the service.
 //
-// Do refuses a request whose Version is older than 2012-02-12. The service counts time in whole
-// seconds, so Do drops fractions of a second from a duration and from a break period.
+// Do refuses a request whose Version is older than 2012-02-12. It drops fractions of a second from a duration
+// and from a break period, because the service counts time in whole seconds.
 //
-// At most 64 requests of a Container are under way at a time, the renewals and releases first. If the service can
-// only just renew the leases that were acquired through the Container, Do refuses to acquire another one, with an
-// [engine.FullError].
+// At most 64 requests of a Container are sent at a time, renewals and releases first. If the service can only
+// just renew the leases that were acquired through the Container, Do refuses to acquire another lease, with
+// an [engine.FullError].
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {
@@ -74,7 +73,6 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	return res, err
 }
 
-// do sends the requests for one call of Do.
 func (o operation) do(req lease.Request) (lease.Result, error) {
 	switch req.Action {
 	case lease.ActionAcquire:
@@ -93,7 +91,7 @@ func (o operation) do(req lease.Request) (lease.Result, error) {
 	return o.read(req.ID)
 }
 
-// An operation is a call of Do in progress.
+// An operation is a running call of Do.
 type operation struct {
 	*Container
 	ctx  context.Context // the context of this call of Do
@@ -118,10 +116,9 @@ func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. If the lease is locked in that state,
-// least and most are the shortest and the longest time for which it can stay locked; otherwise they
-// are ignored. Now is the time of this machine, because the service reports its own time in whole
-// seconds only.
+// newResult returns a result whose record has the given state. If the lease is locked in that state, least
+// and most are the shortest and the longest time for which it can stay locked. Now is the time of this
+// machine, because the service reports its own time only in whole seconds.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

@@ -6,70 +6,68 @@
 //	l, err := leases.Lease("jobs/nightly", nil)
 //
 // The value l is used like any other [lease.Lease]. The Blob service itself grants the leases: acquire,
-// renew, change, release and break are its operations. A lease therefore also excludes programs that
-// lease the same blob with another client. A [Container] is a [lease.Authority] and a [lease.Lister], but
-// not a [lease.Store].
+// renew, change, release and break are operations of the service. A lease therefore also excludes programs
+// that lease the same blob with another client. A [Container] is a [lease.Authority] and a [lease.Lister],
+// but not a [lease.Store].
 //
-// The name of a lease is the name of a blob in the container. If the blob does not exist, the first
-// acquire creates an empty one. A blob with data can be leased too; see Fence below.
+// The name of a lease is the name of a blob in the container. If the blob does not exist, the first acquire
+// creates an empty blob. A blob with data can be leased too: see Fence below.
 //
 // # What the service grants
 //
-// A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. If a duration
-// or a period is out of range, azlease refuses the request and sends nothing. It rounds both down to
-// whole seconds.
+// A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. azlease rejects a
+// duration or a period that is out of range without sending a request. It rounds both down to whole seconds.
 //
 // The service reports neither the ID under which a lease is locked nor the remaining time of the lease. A
 // read and a list therefore return no lease ID. They return the state of the lease, and the owner, the
-// duration and the token of the last grant. If a lease was handed over to an ID whose acquire was refused
-// through the same Container, a read does return that ID, because the Container knows it. For a leased
-// blob, [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
+// duration and the token of the last grant. There is one exception: if a lease was handed over to an ID whose
+// acquire was refused through the same Container, a read returns that ID, because the Container knows it. For
+// a leased blob, [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
 // longer if a program without azlease has leased the blob since the last grant, or if a process has just
-// acquired the lease and has not written its token yet. In both cases, the lease lasts for at most a
-// minute if no process renews it.
+// acquired the lease and has not written its token yet. In both cases, the lease lasts for at most a minute
+// if no process renews it.
 //
-// A session.Session needs neither the lease ID nor the remaining time from the service: it knows its own
-// lease ID, and measures the time since its own requests. But it cannot take over the lease of an earlier
-// process with the same owner, because it would need the lease ID of that process. Container.Lease
-// therefore refuses the option TakeOver.
+// A session.Session knows its own lease ID and measures the time since its own requests, so it needs neither
+// from the service. However, it cannot take over the lease of an earlier process with the same owner, because
+// it would need the lease ID of that process. [Container.Lease] therefore rejects the option TakeOver.
 //
-// The service refuses to renew a breaking lease. azlease then still reports the remaining time, so a
-// Session can continue its work until the grace period ends. The service rounds the remaining time down
-// to whole seconds. azlease subtracts one more second, because the documentation of the service calls the
-// remaining time approximate. If the grace period is a whole number of seconds, a Session can therefore lose up
-// to two seconds of it. In addition, a Session allows for the drift of clocks, as it does for every lease.
+// The service refuses to renew a breaking lease. azlease then still reports the remaining time, so that a
+// Session can continue its work until the grace period ends. The service rounds the remaining time down to
+// whole seconds. azlease subtracts one more second, because the documentation of the service calls the
+// remaining time approximate. A Session can therefore lose up to two seconds of a grace period that is a
+// whole number of seconds. In addition, a Session allows for the drift of clocks, as it does for every lease.
 //
-// The service sends no notifications. A waiting process reads the lease every RenewInterval.
+// The service sends no notifications, so a waiting process reads the lease every RenewInterval.
 //
 // # Tokens
 //
-// The service has no fencing tokens. The metadata of the blob stores the token of the last grant:
+// The service has no fencing tokens, so azlease stores the token of the last grant in the metadata of the
+// blob:
 //
 //	leaseepoch     4294967297                         the number of the last grant, which is its token
 //	leaseowner     worker-1                           escaped as in a URL
 //	leaseduration  30s
 //	leaseholder    5b6f0d2a9c3e4f708192a3b4c5d6e7f8   a digest of the lease ID
 //
-// A grant takes two steps: it acquires the lease, and then writes the next epoch to the metadata. The
-// service accepts that write only while the lease is locked under the ID of the grant and the blob has
+// A grant takes two steps: azlease first acquires the lease, and then writes the next epoch to the metadata.
+// The service accepts that write only while the lease is locked under the ID of the grant and the blob has
 // not changed since it was read, so no two grants have the same token. An acquire returns only after the
-// second step. If the write fails, Do releases the lease and returns an error, and the caller must treat
-// the outcome of the acquire as unknown. If the answer to a write is lost, a token can be skipped.
-// Between the two steps, a read returns the state Leased with the owner and the token of the previous
-// grant.
+// second step. If the write fails, [Container.Do] releases the lease and returns an error, and the caller
+// must treat the outcome of the acquire as unknown. If the answer to a write is lost, a token can be skipped.
+// Between the two steps, a read returns the state Leased with the owner and the token of the previous grant.
 //
-// An upload replaces the metadata of a blob, and a deletion removes it. Tokens continue to rise even
-// then, because another blob of the container, [FloorBlob], stores a number that only rises. The token of
-// the next grant is computed from this number, so it is higher than every earlier token of the lease.
+// An upload replaces the metadata of a blob, and a deletion removes it. Tokens keep rising even then, because
+// another blob of the container, [FloorBlob], stores a number that only rises. The token of the next grant is
+// computed from this number, so it is newer than every earlier token of the lease.
 //
-// Each process should acquire leases under lease IDs of its own, as a Session does. If two processes
-// acquire a lease under the same ID, they share it. If the second cannot write its epoch, Do does not
-// release the lease while the blob still has the token of the first. If an upload has removed that token,
-// Do might release the lease, although the first process still relies on it.
+// Each process should acquire leases under its own lease IDs, as a Session does. If two processes acquire a
+// lease under the same ID, they share the lease. If the second process cannot write its token, Do does not
+// release the lease while the blob still has the token of the first process. If an upload has removed that
+// token, Do might release the lease although the first process still relies on it.
 //
-// A program should acquire a lease under the same lease ID with the same duration each time, as a Session
-// does. If one process acquires it again with a shorter duration while another renews it under the same
-// ID, the result of the renewal can contain the old, longer duration.
+// A program should always acquire a lease under the same lease ID with the same duration, as a Session does.
+// If one process acquires the lease again with a shorter duration while another process renews it under the
+// same ID, the result of the renewal can contain the old, longer duration.
 //
 // # When the promises do not hold
 //
@@ -78,15 +76,15 @@
 //     blob is edited by hand.
 //   - A lease ends early if its container is deleted, which the service allows even while blobs in it
 //     are leased.
-//   - After a failover of the account to its secondary region, writes of the last minutes can be
-//     missing. The documentation does not say whether leases survive a failover. Do not rely on leases
-//     or tokens across one.
+//   - After a failover of the account to its secondary region, writes of the last minutes can be missing. The
+//     documentation does not say whether leases survive a failover, so do not rely on leases or tokens after
+//     it.
 //
 // # Fence
 //
-// Data in the leased blob itself needs no guard besides the lease. If a write carries a lease ID, the
-// service accepts it only while the lease is locked under that ID, and otherwise refuses it with status
-// 412:
+// Data in the leased blob itself needs no other guard than the lease. If a write carries a lease ID, the
+// service accepts the write only while the lease is locked under that ID, and otherwise refuses it with
+// status 412:
 //
 //	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
 //
@@ -95,17 +93,17 @@
 // # Requests to the service
 //
 // A renewal takes one request to the service, or two after each write of the blob. A release, a read and a
-// refused operation take one request each, except for a renewal that is refused because of a break: this takes
-// two requests if the lease is broken, and up to four if the lease is breaking. An acquire takes two requests if
-// the same process also made the last granted acquire of the lease, and three if not. If an upload has replaced
-// the metadata, an acquire takes up to five requests. The first acquire of a name takes six. A list takes one
-// request for each page of up to 5,000 blobs.
+// refused operation take one request each. The exception is a renewal that is refused because of a break: it
+// takes two requests if the lease is broken, and up to four if the lease is breaking. An acquire takes two
+// requests if the same process was also the last to acquire the lease, and three if not. If an upload has
+// replaced the metadata, an acquire takes up to five requests. The first acquire of a new lease takes six. A
+// list takes one request for each page of up to 5,000 blobs.
 //
 // # What was tested, and what was not
 //
-// The tests run against blobtest, the test double of the service in this repository, and against the
-// emulator Azurite 3.37.0. They do not run against the service itself, which the test machines cannot
-// reach. Its behavior was taken from these sources:
+// The tests run against blobtest, the test double of the service in this repository, and against the emulator
+// Azurite 3.37.0. The test machines cannot reach the service itself. Its behavior was taken from these
+// sources:
 //
 //   - The document Lease Blob describes the operations and their outcomes in each state, the durations
 //     and the periods. It says that a lease operation changes neither ETag nor Last-Modified, and that a
@@ -119,8 +117,8 @@
 //     blobs.
 //   - The document Create a service SAS and the table of RBAC actions list the permissions.
 //
-// None of these sources confirms that the service evaluates conditional headers on every lease operation
-// in the same way as the emulators. azlease sends such headers with two lease operations: the break with
-// which it learns the remaining time of a breaking lease, and the release of a lease whose token could
-// not be written.
+// None of these sources confirms that the service evaluates conditional headers on every lease operation in
+// the same way as the emulators. azlease sends such headers with two lease operations: with the break that it
+// uses to learn the remaining time of a breaking lease, and with the release of a lease whose token could not
+// be written.
 package azlease

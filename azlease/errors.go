@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An sdkError replaces the text of an error of the SDK. It unwraps to that error, so bloberror.HasCode works.
+// An sdkError is an error of the SDK with another text. Its Unwrap returns the error of the SDK, so that
+// bloberror.HasCode works.
 type sdkError struct {
 	text string
 	err  error
@@ -22,7 +23,8 @@ type sdkError struct {
 func (e *sdkError) Error() string { return e.text }
 func (e *sdkError) Unwrap() error { return e.err }
 
-// advice maps error codes of the service whose cause no retry can remove to advice for the user.
+// advice says how to remove the cause of an error, for the error codes of the service after which no retry
+// can succeed.
 var advice = map[string]string{
 	codeContainerNotFound:               "the container does not exist: create it",
 	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",
@@ -52,8 +54,8 @@ var advice = map[string]string{
 const needs = "the credential needs the actions blobs/read and blobs/write, as the role Storage Blob Data Contributor has them, or a signature with the permissions r and w of the container, and l to list"
 
 // describeError returns an error that names the failed operation and its blob, and says how to fix the
-// problem. If a retry cannot succeed, the error is permanent; see [lease.Permanent]. If err is an error
-// of the context or has a [lease.Code], describeError returns err itself.
+// problem. If no retry can succeed, the error is permanent: see [lease.Permanent]. If err is an error of the
+// context or has a [lease.Code], describeError returns err itself.
 func describeError(what, address string, err error) error {
 	address, _, _ = strings.Cut(address, "?") // the query can contain a signature, which must not be logged
 	var answer *azcore.ResponseError
@@ -78,8 +80,7 @@ func describeError(what, address string, err error) error {
 	return &sdkError{text, err}
 }
 
-// withoutQuery returns the text of err. For a [*url.Error], it omits the query, which can contain a
-// signature.
+// withoutQuery returns the text of err without the query of a URL, because the query can contain a signature.
 func withoutQuery(err error) string {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -89,10 +90,9 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// withoutRefusal turns a refusal into an error with the same text but without a [lease.Code], and
-// returns any other error unchanged. It is for the second request of an operation. If the service
-// refuses the second request, Do must not report a refusal, because the service has already carried out
-// the first.
+// withoutRefusal removes the [lease.Code] from a refusal, and returns any other error unchanged. It is for
+// the second request of an operation: if the service refuses only the second request, Do must not report a
+// refusal, because the service has already carried out the first request.
 func withoutRefusal(err error) error {
 	if lease.CodeOf(err).Refusal() {
 		return errors.New(err.Error())

@@ -13,23 +13,23 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container with which fencing tokens continue to rise even if
-// the metadata of a lease is lost. Its own metadata holds a number that only rises, which is called the
-// generation. The epoch of a grant is a generation times 1<<32, plus the number of the grant in that
-// generation. A grant uses a new generation in three cases:
+// FloorBlob is the name of a blob in each container. It makes sure that fencing tokens keep rising even if
+// the metadata of a lease is lost. The metadata of FloorBlob has a number that only rises, the generation.
+// The epoch of a grant is a generation times 1<<32, plus the number of the grant in that generation. A grant
+// uses a new generation in three cases:
 //
 //   - The metadata has no epoch, because the blob is new or an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
 //   - The next epoch is not above [Options.Floor].
 //
-// After an upload, the grant uses a new generation even if the Container remembers an earlier epoch of
-// the lease, because another process might have written a higher one before the upload.
+// After an upload, a grant uses a new generation even if the Container remembers an earlier epoch of the
+// lease, because another process might have written a higher epoch before the upload.
 //
-// A grant first gets the ETag of the lease's blob, then requests a generation, and writes its epoch only if
+// A grant first gets the ETag of the lease's blob, then raises the generation, and writes its epoch only if
 // the blob still has that ETag. The new epoch is therefore higher than every earlier epoch of the lease.
 //
-// Do not delete FloorBlob: if both FloorBlob and the blob of a lease are deleted, the tokens of that
-// lease begin again from the start.
+// Do not delete FloorBlob: if both FloorBlob and the blob of a lease are deleted, the tokens of that lease
+// start from the beginning.
 const FloorBlob = "lease-floor"
 
 const (
@@ -38,11 +38,10 @@ const (
 	generationLimit = 1 << (63 - generationBits)
 )
 
-// A generationSource raises the generation in the floor blob. While one caller raises the generation, all
-// new callers wait, and then one of these callers raises it again for all of them. So a process that
-// acquires a thousand new names at the same time raises the generation only a few times. Different names
-// can share a generation. Two grants of one name never get the same epoch, because each write is
-// conditional on the ETag of the blob.
+// A generationSource raises the generation in the floor blob. While one caller raises the generation, all new
+// callers wait, and then one of them raises it again for all of them. So a process that acquires a thousand
+// new leases at the same time raises the generation only a few times. Two grants of one lease never get the
+// same epoch, even in the same generation, because each write is conditional on the ETag of the lease's blob.
 type generationSource struct {
 	client *blockblob.Client
 	lowest uint64        // the epoch of Options.Floor; every new generation begins above it
@@ -50,7 +49,7 @@ type generationSource struct {
 
 	mu    sync.Mutex
 	asked uint64 // the number of callers so far
-	serve uint64 // the number of callers that asked before the last raise began
+	serve uint64 // the number of callers that came before the last raise began
 	last  uint64 // the generation after the last raise
 }
 
@@ -58,8 +57,7 @@ func (f *generationSource) init(client *blockblob.Client, lowest uint64) {
 	f.client, f.lowest, f.slot = client, lowest, make(chan struct{}, 1)
 }
 
-// takeGeneration returns a generation that is higher than the one in the floor blob at the time of the
-// call.
+// takeGeneration returns a generation that is higher than that in the floor blob at the time of the call.
 func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	f.mu.Lock()
 	f.asked++
@@ -86,8 +84,8 @@ func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	return generation, err
 }
 
-// raiseGeneration adds one to the generation in the floor blob, or more if that is not above
-// [Options.Floor], and returns the new generation.
+// raiseGeneration raises the generation in the floor blob by one, or further if epochs of that generation
+// would not be above [Options.Floor], and returns the new generation.
 func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)

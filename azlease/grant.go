@@ -16,17 +16,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxTries is how many times azlease tries a step that fails because another client has changed the blob.
+// maxTries is how often azlease tries a step that fails because another client has changed the blob.
 const maxTries = 5
 
-// acquire acquires the lease and then writes a new token to the blob under it. If the token cannot be
-// written, acquire releases the lease and returns an error, and the caller must treat the outcome as unknown.
+// acquire acquires the lease and then writes a new token to the blob. If the token cannot be written, acquire
+// releases the lease and returns an error, and the caller must treat the outcome as unknown.
 //
-// As an exception, acquire does not release the lease if the last token was granted to the ID of the
-// request. A process might already have held the lease under that ID, and might still rely on it. The
-// answer of the service does not show whether the lease was held before, so acquire looks at the last
-// token. If an upload has removed that token and the Container does not remember it, acquire releases
-// the lease.
+// However, acquire does not release the lease if the last token was granted to the ID of the request. A
+// process might have held the lease under that ID before, and might still rely on it. The answer of the
+// service does not show whether the lease was held before, so acquire compares the ID with that of the last
+// token. If an upload has removed that token and the Container does not remember it, acquire releases the
+// lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
@@ -66,14 +66,14 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return heldResult(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired but has no token. If the context has ended, it sends no
-// request. The release can arrive late, after the holder has acquired the lease again under the same
-// ID. It then has no effect, because it is conditional on an ETag that the second acquire has changed.
-// If undo fails, the holder can still release the lease under the same ID, and a finite lease expires.
+// undo releases a lease that was acquired but has no token. If the context has ended, it sends no request. If
+// the release arrives late, after the holder has acquired the lease again under the same ID, it has no
+// effect, because it is conditional on an ETag that the second acquire has changed. If undo fails, the holder
+// can still release the lease under the same ID, and a finite lease expires.
 //
-// The parameter epoch is the one that acquire might have written, or 0 if it has certainly written
-// none. A token with another epoch for the same ID was written by another request, and undo then does
-// not release the lease.
+// The parameter epoch is the epoch that acquire might have written, or 0 if it has certainly written none. If
+// the blob has a token with another epoch for the same ID, another request has written that token, and undo
+// does not release the lease.
 func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
@@ -83,7 +83,6 @@ func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	}
 }
 
-// whole returns d truncated to whole seconds.
 func whole(d time.Duration) time.Duration {
 	if d == lease.Infinite {
 		return d
@@ -105,15 +104,16 @@ func (o operation) create() error {
 	return err
 }
 
-// issueGrant writes a new grant with the next epoch to the blob and returns it. The lease must be locked
-// under id. The parameter etag comes from the answer to the lease operation, or is "". The function makeGrant
-// gets the last grant, and returns the new one without its epoch. If it returns the last grant unchanged,
-// issueGrant writes nothing and returns that grant.
+// issueGrant writes a new grant with the next epoch to the blob and returns the grant. The lease must be
+// locked under id. The parameter etag comes from the answer to the lease operation, or is "". The function
+// makeGrant gets the last grant, and returns the new one without its epoch. If makeGrant returns the last
+// grant unchanged, issueGrant writes nothing and returns that grant.
 //
 // The service accepts the write only while the lease is locked under id and the blob has not changed since
-// issueGrant learned the last grant. If another client has changed the blob, issueGrant reads it and calls
-// makeGrant again, so two grants never get the same epoch. If the write fails for another reason, the outcome
-// is unknown: issueGrant returns the grant together with the error, and the next grant can skip an epoch.
+// issueGrant learned the last grant. If another client has changed the blob, issueGrant reads the blob and
+// calls makeGrant again, so two grants never get the same epoch. If the write fails for another reason, the
+// outcome is unknown. issueGrant then returns the grant together with the error, and the next grant can skip
+// an epoch.
 func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
 		v, err := o.versionAt(etag, id)
@@ -169,10 +169,10 @@ func (o operation) busyError() error {
 }
 
 // versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
-// operation, or is "". If the Container remembers the version with that ETag, versionAt sends no
-// request. Otherwise it reads the blob under the given lease ID. If the metadata has no grant but the
-// Container remembers one, an upload or a deletion has removed it, and versionAt returns a version with
-// the remembered grant.
+// operation, or is "". If the Container remembers the version with that ETag, versionAt sends no request.
+// Otherwise it reads the blob under the given lease ID. If the metadata has no grant although the Container
+// remembers one, an upload or a deletion has removed the grant, and versionAt returns a version with the
+// remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {
@@ -204,9 +204,9 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 	return version{etag: *props.ETag, metadata: m}, props, err
 }
 
-// storeMetadata writes the metadata of v. The service accepts the write only if the blob still has the
-// ETag of v and, unless id is zero, the lease is locked under id. It returns the new ETag, or the
-// error of the SDK.
+// storeMetadata writes the metadata of v, and returns the new ETag or the error of the SDK. The service
+// accepts the write only if the blob still has the ETag of v and, unless id is zero, the lease is locked
+// under id.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -219,7 +219,8 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	return etagOf(answer.ETag), nil
 }
 
-// errNoETag is the error for an answer without an ETag. The service always sends an ETag.
+// errNoETag is the error for an answer whose ETag a proxy has removed, because the service always sends an
+// ETag.
 var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
 
 // etagOf returns the ETag of an answer, or "" if it has none. No version of a blob has the ETag "".
@@ -230,7 +231,7 @@ func etagOf(etag *azcore.ETag) azcore.ETag {
 	return *etag
 }
 
-// ifMatch returns an access condition that is met if the blob has the given ETag.
+// ifMatch returns the condition that the blob has the given ETag.
 func ifMatch(etag azcore.ETag) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &etag}}
 }
@@ -241,7 +242,7 @@ func ifNew() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &all}}
 }
 
-// changeID gives the lease a new ID and then writes a new token for it. If the new ID already has a
+// changeID gives the lease a new ID and then writes a new token for this ID. If the new ID already has a
 // token, from an earlier request whose answer was lost, changeID keeps that token.
 func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.ID)
@@ -275,5 +276,4 @@ func (o operation) changeID(req lease.Request) (lease.Result, error) {
 	return newResult(req.Proposed, lease.Leased, g, least, g.duration), nil
 }
 
-// errNoToken is the error for a lease that is locked under an ID which has no token.
 var errNoToken = errors.New("azlease: the lease is in force under an ID that was not acquired here to its end, so it has no token; release it and acquire it again")

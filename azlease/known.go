@@ -8,20 +8,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A version is the metadata of a blob together with its ETag. Every write of the blob changes the ETag.
-// Lease operations do not, but their answers contain it. If an answer contains the ETag of a version,
-// the blob still has the metadata of that version.
+// A version is the metadata of a blob together with its ETag. Every write of the blob changes the ETag. A
+// lease operation does not change the ETag, but its answer contains it. If an answer contains the ETag of a
+// version, the blob still has the metadata of that version.
 type version struct {
 	etag azcore.ETag
 	metadata
 
-	// If lost is true, an upload or a deletion has removed the grant from the metadata. Before that,
-	// another process might have written a newer epoch.
+	// lost means that an upload or a deletion has removed the grant from the metadata. Before that, another
+	// process might have written a newer epoch.
 	lost bool
 }
 
-// A versionCache maps the names of blobs to their last known versions, so that a Container need not
-// request them again. A version is used only if the service confirms that the blob still has its ETag.
+// A versionCache has the last known versions of blobs, so that a Container need not read them again. The
+// Container uses a version only if an answer of the service shows that the blob still has its ETag.
 type versionCache struct {
 	most int
 
@@ -29,14 +29,13 @@ type versionCache struct {
 	m  map[string]version
 }
 
-// get returns the last known version of the named blob, or the zero version if there is none.
 func (k *versionCache) get(name string) version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m[name]
 }
 
-// put remembers a version of name. If the limit is reached, it forgets another name.
+// put remembers a version of a blob. If the cache is full, it removes the version of another blob.
 func (k *versionCache) put(name string, v version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,9 +51,9 @@ func (k *versionCache) put(name string, v version) {
 	k.m[name] = v
 }
 
-// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not report
-// lease IDs, but the metadata of a blob has the digest of the ID that holds the lease. From it, a
-// process that waits for the lease finds out that the lease was handed over to it.
+// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not report lease
+// IDs, but the metadata of a blob has the digest of the ID that holds the lease. By this digest, a waiting
+// process notices that the lease was handed over to its own ID.
 type askedIDs struct {
 	most int
 
@@ -62,7 +61,7 @@ type askedIDs struct {
 	m  map[string]lease.ID
 }
 
-// add remembers id. If the limit is reached, it forgets another ID.
+// add remembers id. If the limit is reached, it removes another ID.
 func (k *askedIDs) add(id lease.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

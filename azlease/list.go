@@ -11,10 +11,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List implements [lease.Lister]. It returns an entry for every blob that is leased now, or that azlease
-// has leased before. Each entry has the data that a read returns, and therefore no lease ID. Until is
-// the latest time at which the last grant of azlease can end; a lease can end after it as [Container.Do]
-// describes. The service sends the list in pages of up to 5,000 blobs, and each page takes one request.
+// List implements [lease.Lister]. It yields an entry for every blob that is leased now, or that azlease has
+// leased before. Each entry has the data that a read returns, and therefore no lease ID. The Until of an
+// entry is the latest time at which the last grant of azlease can end, but the lease can end later in the
+// cases that [Container.Do] describes. The service sends the list in pages of up to 5,000 blobs, and each
+// page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})
@@ -43,10 +44,9 @@ func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Ent
 	})
 }
 
-// errNoBlobs is the error for an answer that does not contain a list of blobs.
 var errNoBlobs = errors.New("the answer has no list of blobs")
 
-// entry returns the entry for a blob. If the blob is not a lease, the entry has an empty name.
+// entry returns the entry for a blob. If the blob has no lease, the entry has an empty name.
 func entry(item *container.BlobItem) (lease.Entry, error) {
 	if item.Name == nil || item.Properties == nil || *item.Name == FloorBlob {
 		return lease.Entry{}, nil

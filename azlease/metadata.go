@@ -12,8 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Under these metadata names, azlease stores what the service itself does not store about a lease. They
-// have no underscore, because some proxies drop headers whose names contain one.
+// azlease stores its own data about a lease under these names in the metadata of the blob. The names have no
+// underscore, because some proxies drop headers whose names contain an underscore.
 const (
 	metaEpoch    = "leaseepoch"    // the epoch of the last grant, in decimal
 	metaHolder   = "leaseholder"   // the digest of the ID that was granted
@@ -21,8 +21,8 @@ const (
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
-// A grant holds the data about the last grant of a lease that azlease stores in the metadata of the
-// blob. The zero value means that no grant is known.
+// A grant has the data about the last grant of a lease that azlease stores in the metadata of the blob. The
+// zero grant means that no grant is known.
 type grant struct {
 	epoch    uint64
 	holder   string
@@ -37,10 +37,9 @@ func digest(id lease.ID) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// grantedTo reports whether g was granted to id.
 func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == digest(id) }
 
-// metadata is the metadata of a blob: the last grant that azlease stored, and the entries of other programs.
+// metadata is the metadata of a blob: the last grant that azlease stored, and the data of other programs.
 type metadata struct {
 	grant
 	others map[string]*string

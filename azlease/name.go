@@ -9,11 +9,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// CheckName returns nil if a lease in a container can have the given name, and otherwise a
+// CheckName returns nil if a lease in a container can have the given name. Otherwise it returns a
 // [*lease.FieldError] with the Code [lease.ErrName].
 //
-// The name of a lease is also the name of its blob. CheckName accepts only names that the service and
-// all its clients leave unchanged. Besides the rules of [lease.CheckName], these rules hold:
+// The name of a lease is also the name of its blob, so CheckName accepts only names that the service and all
+// its clients leave unchanged. The rules of [lease.CheckName] apply, and these:
 //
 //   - The name has at most 1024 UTF-16 units, and at most 254 segments between slashes.
 //   - No segment is empty or ends with a dot.

@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// These error codes of the service do not depend on the state of the lease.
+// The service sends these error codes whatever the state of the lease is.
 const (
 	codeBlobNotFound      = "BlobNotFound"
 	codeBlobAlreadyExists = "BlobAlreadyExists"
@@ -16,7 +16,8 @@ const (
 	codeContainerNotFound = "ContainerNotFound"
 )
 
-// refusalCodes maps those error codes of the service that depend on the state of the lease to Codes.
+// refusalCodes maps the error codes of the service that depend on the state of the lease to the codes that Do
+// returns.
 var refusalCodes = map[string]lease.Code{
 	"LeaseAlreadyPresent":                lease.ErrHeldByOther,
 	"LeaseIsBreakingAndCannotBeAcquired": lease.ErrBreaking,
@@ -30,8 +31,8 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrEnded,
 }
 
-// codesWithoutBlob maps each action to the Code with which Do refuses it if the blob does not exist. The
-// Codes are those for a lease that was never granted. Do still grants a read or a write that has no lease ID.
+// codesWithoutBlob maps each action to the Code with which Do refuses the action if the blob does not exist,
+// as if the lease had never been granted. Do does not refuse a read or a write without a lease ID.
 var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,
@@ -50,7 +51,7 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusalOf returns the Code of a refusal, or 0 if err, the answer to the action a, is not a refusal.
+// refusalOf returns the Code of a refusal. It returns 0 if err, the answer to the action a, is no refusal.
 func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renew starts the duration of the lease again. Usually it takes one request. If the blob has changed
-// since the Container last learned its metadata, a second request reads the metadata.
+// renew renews the lease for its whole duration. This usually takes one request. If the blob has changed
+// since the Container last read its metadata, renew also reads the metadata.
 func (o operation) renew(id lease.ID) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, id)
 	if err != nil {
@@ -32,7 +32,6 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 	return heldResult(id, v.grant), nil
 }
 
-// release releases the lease.
 func (o operation) release(id lease.ID) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, id)
 	if err != nil {
@@ -46,7 +45,7 @@ func (o operation) release(id lease.ID) (lease.Result, error) {
 	return newResult(id, lease.Available, o.rememberedGrant(answer.ETag), 0, 0), nil
 }
 
-// rememberedGrant returns the grant that the Container remembers with the given ETag, or the zero grant.
+// rememberedGrant returns the grant that the Container remembers for the given ETag, or the zero grant.
 func (o operation) rememberedGrant(etag *azcore.ETag) grant {
 	if v := o.known.get(o.name); etag != nil && v.etag == *etag {
 		return v.grant

@@ -7,15 +7,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// NewTransport returns a transport for the ClientOptions of a container client. If a server gives no
-// answer, or answers with a status of 500 or above, the transport closes the idle connections of c before the next
-// request. So the next request goes over a new connection, to the server to which the address of the
-// account then leads. Without this transport, it could go to the same server again. Several goroutines may
-// use the transport at once.
+// NewTransport returns a transport for the ClientOptions of a container client. If a server gives no answer,
+// or answers with a status of 500 or above, the transport closes the idle connections of c before the next
+// request. The next request therefore opens a new connection, to the server that now has the address of the
+// account. Without this transport, it could go to the same server again. Several goroutines may use the
+// transport at once.
 //
-// If c is nil, the transport uses a client of its own with a copy of [http.DefaultTransport] that keeps as many
-// idle connections as a Container has requests under way. A client that keeps fewer makes a new connection for
-// most of the requests of a process with many leases.
+// If c is nil, the transport uses its own client, with a copy of [http.DefaultTransport] that keeps enough
+// idle connections for all requests of a Container. With fewer idle connections, most requests of a process
+// with many leases would have to open a new connection.
 func NewTransport(c *http.Client) policy.Transporter {
 	if c == nil {
 		c = &http.Client{}

@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open azblob:// with [open.Store]. The credentials come from
-// AZURE_STORAGE_CONNECTION_STRING, or from AZURE_STORAGE_KEY and, unless the URL has it, AZURE_STORAGE_ACCOUNT.
+// A program that imports this package can open azblob:// URLs with [open.Store]. The credentials are taken
+// from AZURE_STORAGE_CONNECTION_STRING, or from AZURE_STORAGE_KEY and, unless the URL has the account,
+// AZURE_STORAGE_ACCOUNT.
 func init() { open.Register("azblob", "azblob://[ACCOUNT/]CONTAINER", openURL) }
 
 type opened struct{ *Container }

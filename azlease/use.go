@@ -6,8 +6,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// read reads the blob. If id is not zero, the read succeeds only while the lease is locked under id.
-// If it is zero, the result has an ID only if the lease was handed over to an ID of this process.
+// read reads the blob. If id is not zero, the read succeeds only while the lease is locked under id. If id is
+// zero, the result has an ID only if the lease was handed over to an ID of this process.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
 	switch {
@@ -38,8 +38,8 @@ var states = map[azl.StateType]lease.State{
 	azl.StateTypeBroken:    lease.Broken,
 }
 
-// propertiesResult makes a result from the lease properties of a blob: its state, and kind, which says
-// whether the lease is infinite. They do not contain the remaining time.
+// propertiesResult makes a result from the lease properties of a blob, which are the state of the lease and
+// the kind of its duration, finite or infinite. The properties do not contain the remaining time.
 func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.DurationType) lease.Result {
 	s := lease.Available
 	if state != nil {
@@ -56,8 +56,8 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write implements [lease.ActionWrite]: it reads the metadata of the blob and stores it again. If id is
-// not zero, the write succeeds only while the lease is locked under id.
+// write reads the metadata of the blob and stores it again, as [lease.ActionWrite] demands. If id is not
+// zero, the write succeeds only while the lease is locked under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)

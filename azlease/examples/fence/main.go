@@ -1,5 +1,5 @@
-// Fence shows how the Blob service refuses a write from a holder that has lost its lease. It creates
-// the container if there is none.
+// Fence shows that the Blob service refuses a write from a holder that has lost its lease. The program
+// creates the container if it does not exist.
 //
 //	go run ./examples/fence
 package main
