@@ -15,21 +15,22 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A backend implements engine.Backend over an API server. The version of a lease consists of the uid and the
-// resourceVersion of its object. No two writes in a cluster have the same version.
+// A backend implements [engine.Backend] over an API server. The version of a lease consists of the uid and
+// the resourceVersion of its object, because no two writes in a cluster have the same resourceVersion and
+// uid.
 type backend struct {
 	client     coordinationclient.CoordinationV1Interface
 	namespace  string
 	cache      objectCache
 	server     engine.Server
-	closeFirst atomic.Bool                       // the next request tells the transport to leave its connections
-	gate       *engine.Gate                      // engine.Store enters it for all requests but those of List and Watch
+	closeFirst atomic.Bool                       // the next request tells the transport to close its connections
+	gate       *engine.Gate                      // List and Watch enter it by themselves; engine.Store does so for all other requests
 	note       func(name string, e engine.Entry) // stores the entry that a watch has received
 }
 
-// Load reads the object. If it does not exist, Load creates it without a record, and a grant then
-// updates it. If one request created the object and also granted the lease, a client could grant an old
-// token in these steps:
+// Load reads the object. If the object does not exist, Load creates it without a record, and a grant then
+// updates the object. If one request both created the object and granted the lease, a client could grant an
+// old token in these steps:
 //
 //  1. The client finds that the object does not exist.
 //  2. Other clients create the object, grant tokens, and delete the object.
@@ -54,12 +55,12 @@ func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	}
 }
 
-// Open does the same as Load, because it must first find out whether the object exists.
+// Open is Load, because it must first find out whether the object exists.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry returns the lease that an object contains, and stores the object in e.cache for the next update.
+// entry returns the lease in an object, and stores the object in the cache for the next update.
 func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -69,8 +70,8 @@ func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	return found, nil
 }
 
-// get reads an object. It sends no resourceVersion, so the API server reads the object from etcd and not
-// from its own cache.
+// get reads an object. It does not send a resourceVersion, so that the API server reads the object from etcd
+// and not from its own cache.
 func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	ctx, ended := e.sending(ctx)
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
@@ -78,8 +79,9 @@ func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, e
 	return object, e.describeError(ctx, "get", key, err)
 }
 
-// Revision implements [engine.RevisionReader]. The resourceVersion of a list that was requested without one
-// is not older than the request. The API server numbers the writes of all objects.
+// Revision implements [engine.RevisionReader]. It returns the resourceVersion of a list, because the API
+// server numbers the writes of all objects, and a list that was requested without a resourceVersion is not
+// older than the request.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -95,7 +97,6 @@ func (e *backend) list(ctx context.Context, o metav1.ListOptions) (*coordination
 	return objects, err
 }
 
-// create creates an object without a holder and without a record.
 func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
 	ctx, ended := e.sending(ctx)
@@ -106,9 +107,9 @@ func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease
 
 // update replaces an object if its uid and its resourceVersion have not changed.
 //
-// The client must not retry the request by itself: some errors with a Retry-After header do not tell
-// whether the API server has applied the write. If the server has applied it, a retry would fail
-// with a conflict, and the caller would wrongly conclude that the write was not applied.
+// The client must not retry the request by itself, because some errors with a Retry-After header leave open
+// whether the API server has applied the write. If the server has applied it, a retry would fail with a
+// conflict, and the caller would wrongly conclude that the write was not applied.
 func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	updated := new(coordinationv1.Lease)
 	ctx, ended := e.sending(ctx)
@@ -118,7 +119,7 @@ func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*co
 	return updated, e.describeError(ctx, "update", object.Name, err)
 }
 
-// Swap replaces the record in an object only if the version of the object still equals the parameter old.
+// Swap replaces the record in an object only if the version of the object is still old.
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -143,16 +144,16 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return engine.Entry{}, lease.ErrConflict
 	case err != nil:
-		// The update was perhaps applied. The next one therefore reads the object first. Otherwise the
-		// request would fail with a conflict, and take three exchanges instead of two. If a server was
-		// slow for a moment, these additional requests would keep it slow.
+		// The update may have been applied, so the next update must read the object first. Otherwise it would
+		// fail with a conflict, and take three exchanges instead of two. If a server was slow for a moment,
+		// these additional requests would keep it slow.
 		e.cache.forget(key)
 		return engine.Entry{}, err
 	}
 	return e.entry(updated)
 }
 
-// reload reads the object again, and returns lease.ErrConflict if the object no longer exists or has another
+// reload reads the object again. It returns lease.ErrConflict if the object no longer exists or has another
 // version.
 func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
@@ -169,9 +170,9 @@ func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry
 	return found, object, err
 }
 
-// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of another
-// program. It first reads the object again, because the other program might have released the lease. If
-// the object does not exist or its version has changed, it returns lease.ErrConflict.
+// refuseForeign returns lease.ErrForeign for a request that would end or change the lease of another program.
+// It first reads the object again, because the other program might have released the lease. If the object no
+// longer exists or its version has changed, refuseForeign returns lease.ErrConflict.
 func (e *backend) refuseForeign(ctx context.Context, key, version string) (engine.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

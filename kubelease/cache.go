@@ -6,9 +6,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// An objectCache stores the last known version of each Lease object. An update replaces one version of an
-// object, and must send the whole object, including labels, owner references, and the annotations of other
-// programs. If the objectCache does not have that version, the engine reads the object before the update.
+// An objectCache stores the last known version of each Lease object. An update must send the whole object,
+// including labels, owner references, and the annotations of other programs. If the objectCache does not have
+// the version to update, the engine first reads the object.
 type objectCache struct {
 	most int
 
@@ -21,8 +21,8 @@ type remembered struct {
 	revision int64
 }
 
-// remember stores an object, unless a newer version of it is stored. If the cache is full, it removes
-// another.
+// remember stores an object, unless the cache has a newer version of it. If the cache is full, remember
+// removes another object.
 func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
 	c.mu.Lock()
@@ -43,14 +43,13 @@ func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	c.objects[object.Name] = remembered{object, revision}
 }
 
-// forget removes an object.
 func (c *objectCache) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objects, key)
 }
 
-// get returns the object with the given key and version, or nil if the cache does not have that version.
+// get returns the object with the given key and version, or nil if it is not in the cache.
 func (c *objectCache) get(key, version string) *coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,23 +10,24 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// A connector opens and leaves the connections of a client. It does two things that a transport of net/http with
-// HTTP/2 does not:
+// A connector opens and closes the connections of a client. It does two things that a transport of net/http
+// with HTTP/2 does not:
 //
-//   - A transport opens a connection for each request that finds none, and continues when the request is given
-//     up. Once a connection is lost, many requests at once would become as many TLS handshakes, and again after
-//     each time-out. A connector lets one request go first, and the others when that has a connection.
-//   - A transport closes only idle connections. A connector can also leave those that requests use.
+//   - When a connection is lost, a transport opens a new connection for each waiting request, and continues
+//     even if the request is canceled. Many requests would then cause as many TLS handshakes, and again after
+//     each timeout. A connector sends one request first, and the others when that request has a connection.
+//   - A transport closes only idle connections. A connector can also close connections that requests are
+//     using.
 type connector struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu      sync.Mutex
 	conns   map[*conn]bool // true if the server has answered
-	alive   int            // connections on which it has
-	opening int            // those on which it has not, and those that are being dialed
-	ready   bool           // a request has got a connection, and one is still alive
-	first   bool           // a request goes first
-	changed chan struct{}  // closed when a request that waits can perhaps be sent
+	alive   int            // the number of connections on which the server has answered
+	opening int            // the number of other connections, including those that are being dialed
+	ready   bool           // a request got a connection, and a connection is still alive
+	first   bool           // a request was sent first, to open a connection
+	changed chan struct{}  // closed when a waiting request can perhaps be sent
 }
 
 func newConnector(dial func(context.Context, string, string) (net.Conn, error)) *connector {
@@ -46,7 +47,7 @@ func (c *connector) DialContext(ctx context.Context, network, address string) (n
 	return opened, nil
 }
 
-// closeAll closes all connections. Requests under way fail, and the next request opens a new connection.
+// closeAll closes all connections. Running requests fail, and the next request opens a new connection.
 func (c *connector) closeAll() {
 	c.mu.Lock()
 	var all []*conn
@@ -59,7 +60,7 @@ func (c *connector) closeAll() {
 	}
 }
 
-// change calls f, and lets the requests that wait look again.
+// change changes the state of the connector with f, and lets the waiting requests check it again.
 func (c *connector) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +69,8 @@ func (c *connector) change(f func()) {
 	c.changed = make(chan struct{})
 }
 
-// wait returns when there is a connection, or when this request may open one.
+// wait blocks until there is a connection, or until this request may open one, in which case wait returns
+// true.
 func (c *connector) wait(ctx context.Context) (first bool, err error) {
 	for {
 		c.mu.Lock()
@@ -88,14 +90,12 @@ func (c *connector) wait(ctx context.Context) (first bool, err error) {
 	}
 }
 
-// A conn is a connection that its connector can close.
 type conn struct {
 	net.Conn
 	connector *connector
 	answered  sync.Once
 }
 
-// Read reads what the server sends.
 func (o *conn) Read(b []byte) (n int, err error) {
 	if n, err = o.Conn.Read(b); n > 0 {
 		o.answered.Do(o.live)
@@ -103,7 +103,6 @@ func (o *conn) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// live records the first answer of the server.
 func (o *conn) live() {
 	c := o.connector
 	c.change(func() {
@@ -115,7 +114,7 @@ func (o *conn) live() {
 	})
 }
 
-// Close closes the connection. If there is no other, the next request goes first.
+// Close closes the connection. If it was the only connection, the next request must open a new one.
 func (o *conn) Close() error {
 	c := o.connector
 	c.change(func() {
@@ -132,13 +131,12 @@ func (o *conn) Close() error {
 	return o.Conn.Close()
 }
 
-// A connected transport sends its requests over the connections of a connector.
+// A connected is a transport whose requests use the connections of a connector.
 type connected struct {
 	next http.RoundTripper
 	*connector
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Context().Value(closeKey{}) != nil {
 		t.closeAll()
@@ -151,8 +149,9 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 		defer t.change(func() { t.first = false })
 		found := func(httptrace.GotConnInfo) {
 			t.change(func() {
-				// The transport may have found a connection that has just been closed, so check that one is open. Without
-				// TLS, a server says nothing before the first request, so a connection that has not answered is enough.
+				// The connection that the transport found may have been closed just now, so check that one is
+				// open. Without TLS, a connection that has not answered is enough, because an HTTP server
+				// sends nothing before the first request.
 				t.ready = t.alive > 0 || len(t.conns) > 0 && q.URL.Scheme == "http"
 			})
 		}
@@ -161,10 +160,9 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(q)
 }
 
-// WrappedRoundTripper implements [utilnet.RoundTripperWrapper].
 func (t *connected) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// connectorOf returns the connector of a transport, or nil.
+// connectorOf returns the connector of a transport, or nil if the transport has none.
 func connectorOf(t http.RoundTripper) *connector {
 	for {
 		switch wrapper := t.(type) {

@@ -5,23 +5,23 @@
 //	store, err := kubelease.New(client, "default", nil)
 //	l, err := store.Lease("indexer-leader", nil)
 //
-// [Store.Lease] returns a [lease.Lease], as every other store does. The Store supports every request of a
-// [lease.Authority], such as a break with a grace period, an infinite lease, or a takeover of a lease of
-// the same owner. Every grant has a fencing token.
+// [Store.Lease] returns a [session.Session] that can hold the lease. [Store.Authority] returns a
+// [lease.Authority], for programs that also inspect, break or change leases, acquire infinite leases, or take
+// over a lease of the same owner. Every grant has a fencing token.
 //
-// Call [Store.Lease] to hold a lease, and [Store.Authority] to inspect, break or change one. A Session and
-// this authority start each request from the last state of the lease that the Store has seen, so they need
-// fewer exchanges with the API server. An authority from lease.NewAuthority(store) is just as safe, but each
-// of its renewals takes two exchanges instead of one. Use one Store for the whole life of a client. A new
-// Store has not seen any lease yet, so its first requests take more exchanges, and it starts to count the
-// duration of each lease from the beginning.
+// A Session, like the authority of [Store.Authority], starts each request from the last state of the lease
+// that the Store has seen, so most renewals take a single exchange with the API server. With an authority
+// from lease.NewAuthority(store), which is just as safe, each renewal takes two. Use one Store for the whole
+// life of a client. A new Store has not seen any lease yet, so its first requests take more exchanges, and it
+// counts the duration of each lease from the beginning.
 //
-// [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a client sends
-// at most 5 requests a second and delays all others, and needs 45 s to detect a dead connection.
+// [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a client delays
+// all requests above 5 a second, and needs 45 s to detect a dead connection.
 //
 // # Objects
 //
-// A lease is one object. Its record is in an annotation, and the spec has the same data for other programs:
+// A lease is one object. An annotation has the record of the lease, and the spec has the same data for other
+// programs:
 //
 //	$ kubectl get lease indexer-leader -o yaml
 //	metadata:
@@ -36,46 +36,47 @@
 //
 // The fields of the spec are:
 //
-//   - holderIdentity: the owner and a part of the lease ID; empty if the lease is not locked.
-//   - leaseDurationSeconds: the time that was left when the object was written, in whole seconds, rounded
-//     up, and at least 1. For an infinite lease, it is 2^31-1.
-//   - renewTime: the time of the write, but at least one second after the previous renewTime. If the lease
-//     is written more than once a second, renewTime is ahead of the clock.
+//   - holderIdentity: the owner and a part of the lease ID. It is empty if the lease is not locked.
+//   - leaseDurationSeconds: the time that was left when the object was written, rounded up to whole seconds.
+//     It is at least 1, and 2^31-1 for an infinite lease.
+//   - renewTime: the time of the write, but at least one second after the previous renewTime. It is ahead of
+//     the clock if the lease is written more than once a second.
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
-// This package writes renewTime and acquireTime, but never decides by them. It never deletes an object. If
-// the object of a lease does not exist, even a call that only inspects the lease creates it. An update of
-// an object preserves its labels, its owner references, and the annotations of other programs.
+// This package writes renewTime and acquireTime, but does not use them to decide who holds the lease. It
+// never deletes an object. If the object of a lease does not exist, even a call that only inspects the lease
+// creates the object. An update of an object preserves its labels, its owner references, and the annotations
+// of other programs.
 //
-// If the name of a lease is valid as the name of a Kubernetes object, the object has the same name. A valid
+// If the name of a lease is also valid as the name of a Kubernetes object, the object has this name. A valid
 // object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is
-// escaped: for example, "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name that is too long
-// is rejected.
+// escaped: for example, "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name whose escaped form
+// is too long is rejected.
 //
-// An object with spec.strategy or spec.preferredHolder is rejected, because the API server elects its
-// holder. A program needs the verbs get, create, update, watch and list on leases in the namespace. The
-// file rbac.yaml in the folder of this package defines a Role with these verbs.
+// An object with spec.strategy or spec.preferredHolder is rejected, because the API server elects the holder
+// of such an object. A program needs the verbs get, create, update, watch and list on leases in the
+// namespace. The file rbac.yaml in the folder of this package defines a Role with these verbs.
 //
 // # Time
 //
-// Clients cannot ask the API server for its time, and the clocks of two clients can differ. An object
-// therefore never stores the time at which a lease ends, but how much time the lease had left when the
-// object was written, rounded up to milliseconds. When a Store sees a version of an object for the first
-// time, it starts to count this time down on its own monotonic clock. No clock needs to show the right time
-// of day, but the rate of each clock must be right, with an error of at most [Options.MaxClockDrift]. This
-// has four consequences:
+// Clients cannot read the clock of the API server, and the clocks of two clients can differ. So an object
+// does not store the time at which a lease ends, but how much time the lease had left when the object was
+// written. When a Store first sees a version of an object, it starts to count down this time on its own
+// monotonic clock. No clock needs to show the right time of day, but the rate of each clock must be right,
+// with an error of at most [Options.MaxClockDrift]. This has four consequences:
 //
-//   - A contender that was waiting when the holder died takes over as soon as the duration is over. A
+//   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
 //     contender that starts later first waits for a whole duration.
-//   - A process that calls Acquire once, and exits if the lease is taken, never gets the lease of a holder
-//     that died, because each new process starts to count from zero. A scheduled job should call
+//   - A process that calls Acquire once, and exits if the lease is taken, never gets the lease of a crashed
+//     holder, because each new process counts the duration from the beginning. A scheduled job should call
 //     session.TryRun or session.AcquireWait.
-//   - kubectl can show a holder long after its lease has expired, because nothing is written then.
-//     Store.List reports such a lease as expired once the Store has seen it for its whole duration.
-//   - If another program changes the object, for example by adding a label, the object gets a new version,
-//     for which contenders count the duration from the beginning. A change can delay a takeover by one
+//   - kubectl can show a holder long after its lease has expired, because nothing is written when a lease
+//     expires. [Store.List] reports such a lease as expired once the Store has seen it for its whole
 //     duration.
+//   - If another program changes the object, for example by adding a label, contenders count the duration
+//     from the beginning, because the object has a new version. A change can therefore delay a takeover by
+//     one duration.
 //
 // # Tokens
 //
@@ -84,47 +85,45 @@
 // again from an old copy. Tokens also keep rising if a leader elector of client-go created the object, or
 // if other programs held the lease between two grants.
 //
-// A new object has no record. The first grant updates it, and gets a token that is higher than the
+// A new object has no record. The first grant updates the object, and gets a token that is higher than the
 // resourceVersion that the object had before. Since version 1.35, Kubernetes guarantees that the
-// resourceVersions of one resource are rising numbers. An API server before 1.35 that uses etcd also
-// assigns rising ones, but does not guarantee this. If a resourceVersion is not a number, the Store returns
-// an error.
+// resourceVersions of one resource are rising numbers. Before 1.35, an API server that uses etcd assigns
+// rising numbers too, but without a guarantee. If a resourceVersion is not a number, the Store returns an
+// error.
 //
 // The following events break the promises of this library:
 //
-//   - A restore of the cluster's etcd from a backup sets the resource versions back, and with them the
+//   - The cluster's etcd is restored from a backup. This sets the resourceVersions back, and with them the
 //     tokens.
-//   - A person edits the annotation, or writes an old copy over the object without deleting the object
-//     first. The Store accepts a record that was written by hand. Delete the annotation or the object
-//     instead.
+//   - A person edits the annotation, or writes an old copy over the object without first deleting the object.
+//     The Store accepts a record that was written by hand, so delete the annotation or the object instead.
 //   - A person deletes the object. This frees the lease at once, although its holder still relies on it.
 //
 // # Other programs
 //
-// Leader electors of client-go, which managers of controller-runtime use, can contend with a Session for
-// the same object. A rolling update can therefore move a program from client-go to this package. A waiting
-// Session notices the release of an elector at once. A waiting elector notices the release of a Session
-// when it next reads the object. If the holder dies, a waiting Session or elector takes over after the
-// duration of the lease.
+// Leader electors of client-go, which managers of controller-runtime use, can contend with a Session for the
+// same object. A program can therefore move from client-go to this package in a rolling update. When an
+// elector releases the lease, a waiting Session notices it at once. When a Session releases the lease, a
+// waiting elector notices it when it next reads the object. If the holder crashes, a waiting Session or
+// elector takes over after the duration of the lease.
 //
-// A lease that another program holds is reported as leased. It ends when its leaseDurationSeconds have
-// passed since the Store first saw the current version of the object. If leaseDurationSeconds is not set,
-// it never ends by itself. The Store reports an owner that begins with [ForeignOwner], and an ID, but
-// refuses every request with this ID. Such a lease has no fencing token, so no guard can reject data that
-// the other program writes after its lease has ended. A request that would end or change it fails with
-// [lease.ErrForeign], and [Options.Limits] do not apply to it. If another program held the lease between
-// two grants of this package, the second grant still has a newer token than the first.
+// A lease that another program holds is reported as leased. It ends when its leaseDurationSeconds have passed
+// since the Store first saw the current version of the object. If leaseDurationSeconds is not set, the lease
+// never ends by itself. The Store reports an owner that begins with [ForeignOwner], and an ID that no request
+// may use. Such a lease has no fencing token, so no guard can reject a write of the other program after its
+// lease has ended. A request that would end or change the lease fails with [lease.ErrForeign], and
+// [Options.Limits] do not apply to it. If another program held the lease between two grants of this package,
+// the second grant still has a newer token than the first.
 //
-// At any time, at most one session or elector leads, except for the effects of these weaknesses of
-// client-go's elector, which also exist without this package:
+// At any time, at most one session or elector leads. The following weaknesses of client-go's elector, which
+// also exist without this package, are the exceptions:
 //
-//   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check there
-//     whether it still leads. If another holder has replaced it in the meantime, it clears the lease of
-//     the new holder, and a third elector can acquire the cleared lease at once. Stores of this package
-//     treat a cleared lease as held until it runs out, and the next renewal of its holder restores the
-//     lease.
-//   - An elector counts the duration from the arrival of the answer, and not from the sending of the
-//     request. If the answer is late, it still leads after its lease has ended.
+//   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check whether it
+//     still leads. If another holder has replaced the elector in the meantime, the elector clears the lease
+//     of the new holder, and a third elector can acquire the cleared lease at once. Stores of this package
+//     treat a cleared lease as held until it expires, and the next renewal of its holder restores the lease.
+//   - An elector counts the duration from the arrival of the answer, and not from the sending of the request.
+//     If the answer is late, the elector still leads after its lease has ended.
 //   - An elector with ReleaseOnCancel releases the lease before its work has stopped.
 //   - An elector before v0.27 waits for its own LeaseDuration before it replaces a holder, and ignores the
 //     duration of that holder. The Duration of a session that contends with such electors must not be
@@ -133,9 +132,9 @@
 // # Exchanges
 //
 // A renewal or a release takes one exchange with the API server. An acquire takes one exchange if the Store
-// has already seen the current state of the lease, and two if not, or three if the lease has no object. A
-// refusal takes one, or two if the lease has no object. If the Store remembers an older state, the API
-// server can reject the first write of a request, which costs one more exchange. A contender waits with a
-// watch, which sends no signal for the renewals of the holder. Without a signal, it waits for the remaining
-// time from its last read, and then reads the lease again.
+// has already seen the current state of the lease, two if not, and three if the lease has no object. A
+// refused acquire takes one exchange, or two if the lease has no object. If the Store remembers an older
+// state, the API server can reject the first write of a request, which then takes one more exchange. A
+// contender waits with a watch, which sends no signal for the renewals of the holder. Without a signal, the
+// contender waits for the remaining time of the lease, and then reads the lease again.
 package kubelease

@@ -14,12 +14,12 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// describeError adds the name of the lease to an error of the API server, and for some errors also advice on
-// how to fix the cause. If no retry can succeed, it marks the error with lease.Permanent. Functions
-// such as IsForbidden of package k8s.io/apimachinery/pkg/api/errors still recognize the wrapped error.
+// describeError adds the name of the lease to an error of the API server, and for some errors also advice. If
+// no retry can succeed, it marks the error with lease.Permanent. Functions such as IsForbidden of package
+// k8s.io/apimachinery/pkg/api/errors still recognize the error.
 //
-// If ctx ends a request, package net/http returns the cause of ctx. A cause with a lease.Code would
-// tell the caller that the request was refused. If ctx is done and err has a Code, describeError therefore
+// If ctx ends a request, net/http returns the cause of ctx. If this cause had a lease.Code, the caller would
+// conclude that the API server has refused the request. So if ctx is done and err has a Code, describeError
 // wraps ctx.Err() and keeps only the text of err.
 func (e *backend) describeError(ctx context.Context, verb, key string, err error) error {
 	if err == nil {

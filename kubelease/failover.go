@@ -10,11 +10,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// closeKey is the key of a context that tells a [connected] transport to leave its connections first.
+// closeKey is the key of a context value that tells a [connected] transport to close its connections before
+// the request.
 type closeKey struct{}
 
-// sending records that a request is being sent, and returns its context. The caller calls ended with the context and
-// the result.
+// sending records that a request is being sent, and returns the context of the request. The caller must call
+// ended with this context and the result of the request.
 func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
 	sent := e.server.Sending()
 	if e.closeFirst.Swap(false) {
@@ -30,13 +31,13 @@ func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(co
 		case ctx.Err() != nil:
 			e.server.Ended(sent, ctx.Err(), false, e.closeConnections)
 		}
-		// Otherwise the connection broke, perhaps because the client left it. The server has not answered.
+		// Otherwise the connection broke before the server answered, perhaps because the client closed it.
 	}
 }
 
-// closeConnections closes the connections of the client. There may be several API servers behind its address,
-// and the client would stay connected to one that is silent, or that has lost its etcd. If the client was not
-// made with [ClientConfig], it can close only the connections that no request uses.
+// closeConnections closes the connections of the client, which may lead to an API server that does not answer
+// or has lost its etcd, although other API servers have the same address. If the client was not made with
+// [ClientConfig], only the connections that no request uses are closed.
 func (e *backend) closeConnections() bool {
 	c, ok := e.client.RESTClient().(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {

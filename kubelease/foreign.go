@@ -13,20 +13,20 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// ForeignOwner is the prefix of the Owner of a lease that another program holds, such as an elector of
-// client-go. The rest of the Owner is the holderIdentity of the object. A request must not use an Owner
-// with this prefix.
+// ForeignOwner is the beginning of the Owner of a lease that another program holds, such as an elector of
+// client-go. The rest of the Owner is the holderIdentity of the object. A request must not use an Owner that
+// begins with ForeignOwner.
 const ForeignOwner = "foreign:"
 
-// foreignIDPrefix is the prefix of the ID of a lease that another program holds. A hash of the
-// holderIdentity follows it. A request must not use an ID with this prefix.
+// foreignIDPrefix is the beginning of the ID of a lease that another program holds. The rest of the ID is a
+// hash of the holderIdentity. A request must not use such an ID.
 const foreignIDPrefix = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }
 
 // foreignRecord returns a record for the lease of another program, from the holderIdentity and the
-// leaseDurationSeconds of the object. Other programs never store an epoch, so the caller passes one:
-// the epoch of the record that this library has written to the object or, if there is no record, the
+// leaseDurationSeconds of the object. Other programs do not store an epoch, so the caller passes the epoch of
+// the record that this library has written to the object. If there is no such record, the caller passes the
 // resourceVersion of the object.
 func foreignRecord(identity string, seconds *int32, epoch uint64) engine.Retained {
 	var id lease.ID
@@ -49,7 +49,6 @@ func foreignRecord(identity string, seconds *int32, epoch uint64) engine.Retaine
 // An authority is an [engine.StoreAuthority] that rejects requests with the ID or owner of another program's lease.
 type authority struct{ *engine.StoreAuthority }
 
-// Do checks the request and then calls Do of the engine.StoreAuthority.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	if err := checkRequest(req); err != nil {
 		return lease.Result{}, &lease.OpError{Op: req.Action.String(), Name: name, Err: err}

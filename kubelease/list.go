@@ -12,12 +12,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pageSize is the number of objects that List reads in one request.
 const pageSize = 500
 
-// List reads the objects in pages. All pages are from the snapshot that the API server takes for the first.
-// If the API server drops this snapshot before List has read all pages, List reads the rest from a newer
-// one.
+// List reads the objects in pages, all from the snapshot that the API server takes for the first page. If the
+// API server drops this snapshot before List has read all pages, List reads the other pages from a newer
+// snapshot.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		o := metav1.ListOptions{Limit: pageSize}
@@ -51,7 +50,6 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	})
 }
 
-// page reads one page when the gate lets it.
 func (e *backend) page(ctx context.Context, o metav1.ListOptions) (objects *coordinationv1.LeaseList, err error) {
 	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
 		objects, err = e.list(ctx, o)
@@ -60,8 +58,9 @@ func (e *backend) page(ctx context.Context, o metav1.ListOptions) (objects *coor
 	return objects, err
 }
 
-// continueToken returns the token with which a list can continue from a newer snapshot, or "" if err
-// contains none. The token is in the error of an API server that has dropped the old snapshot of the list.
+// continueToken returns the token with which a list can continue from a newer snapshot. An API server sends
+// this token in the error that it returns after it has dropped the old snapshot. For any other error,
+// continueToken returns "".
 func continueToken(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsResourceExpired(err) {

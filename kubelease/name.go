@@ -9,17 +9,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escapedPrefix is the prefix of an object's name if the name of its lease is escaped. A lease name that
-// already begins with it is also escaped. Otherwise it could equal the escaped form of another lease name.
+// escapedPrefix is the beginning of the name of an object if the name of the lease is escaped. A lease name
+// that already begins with this prefix is also escaped, so that it does not equal the escaped form of another
+// name.
 const escapedPrefix = "x--"
 
-// maxObjectName is the maximum length of an object's name in bytes.
 const maxObjectName = 253
 
-// objectName returns the name of the object for a lease: the name of the lease if that is valid as the name
-// of a Kubernetes object, and otherwise its escaped form. The escaped form has the prefix "x--", and every
-// byte except a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never
-// share an object.
+// objectName returns the name of the object for a lease. This is the name of the lease, if Kubernetes allows
+// it, and otherwise its escaped form. The escaped form has the prefix "x--", and every byte except a-z and
+// 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never share an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err
@@ -69,8 +68,8 @@ func leaseName(object string) (string, bool) {
 	return name, err == nil && again == object
 }
 
-// isObjectName reports whether the name is a lower-case RFC 1123 subdomain, as the name of a Kubernetes
-// object must be. It does not check the length.
+// isObjectName reports whether the name is a lower-case RFC 1123 subdomain of any length, as Kubernetes
+// demands for the name of an object.
 func isObjectName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

@@ -20,8 +20,8 @@ import (
 // Annotation is the key of the annotation that contains the record of a lease.
 const Annotation = "fencedlease.github.io/record"
 
-// saved is the content of the annotation: the record, and copies of some fields of the spec. If the
-// spec differs from them, another program has changed it since the last write of this library.
+// saved is the content of the annotation: the record, and copies of some fields of the object. If a field of
+// the spec differs from its copy, another program has changed the field since the last write of this library.
 type saved struct {
 	Record      engine.Retained `json:"record"`
 	Holder      string          `json:"holder,omitempty"` // spec.holderIdentity
@@ -29,7 +29,8 @@ type saved struct {
 	UID         types.UID       `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object, and returns nil if it has none or one for another object.
+// parse decodes the annotation of an object. It returns nil if the object has no annotation, or only one that
+// was copied from another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -59,10 +60,10 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 
 // read decodes the lease in an object.
 //
-// If this library has not written a record to the object, the epoch of the lease is the resourceVersion
-// of the object. Each grant raises the epoch by one and the resourceVersion by at least one, so the
-// epoch is never above the resourceVersion. This keeps rising even if the object is deleted and created
-// again, so for a new object it is higher than every epoch of earlier objects with the same name.
+// If this library has not written a record to the object, the epoch of the lease is the resourceVersion of
+// the object. The epoch is never above the resourceVersion, because each grant raises the epoch by one and
+// the resourceVersion by at least one. The resourceVersion keeps rising even if the object is deleted and
+// created again, so for a new object it is higher than every epoch of earlier objects with the same name.
 func read(object *coordinationv1.Lease) (engine.Entry, error) {
 	version, err := strconv.ParseInt(object.ResourceVersion, 10, 64)
 	if err != nil || version <= 0 {
@@ -92,13 +93,13 @@ func read(object *coordinationv1.Lease) (engine.Entry, error) {
 	return e, nil
 }
 
-// versionOf returns the version that Swap compares.
+// versionOf returns the version of an object that Swap compares.
 func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in the annotation of an object, which this library reads, and in the spec,
-// which other programs read.
+// write stores a record in the annotation of an object, for this library, and in the spec, for other
+// programs.
 func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -132,7 +133,8 @@ func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) er
 }
 
 // identity returns the holderIdentity for a record. It includes a part of the random lease ID, so that it
-// differs from the identity of every elector. An elector treats a lease with its own identity as its own.
+// differs from the identity of every elector, because an elector treats a lease with its own identity as its
+// own.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -141,8 +143,8 @@ func identity(r lease.Record) string {
 	return r.Owner + "_" + r.ID.String()[:part]
 }
 
-// secondsLeft returns the time that a lease has left, in whole seconds, rounded up. An elector of
-// client-go tries to acquire the lease only if the object has not changed for this long.
+// secondsLeft returns the time that a lease has left, rounded up to whole seconds. An elector of client-go
+// tries to acquire the lease only after the object has not changed for this time.
 func secondsLeft(k engine.Retained) int32 {
 	left := k.Left
 	if k.Record.State == lease.Leased && k.Record.Duration == lease.Infinite {
@@ -155,10 +157,9 @@ func secondsLeft(k engine.Retained) int32 {
 	return int32(max(1, min(n, math.MaxInt32)))
 }
 
-// nextRenewTime returns the renewTime for a write: the current time or one second after the stored
-// renewTime, whichever is later. Electors compare only the whole seconds of renewTime, so if these did
-// not change, an elector would not notice the renewal, and could replace the holder up to a second
-// before the lease ends.
+// nextRenewTime returns the renewTime for a write: the current time or one second after the stored renewTime,
+// whichever is later. Electors compare only the whole seconds of renewTime. If these seconds did not change,
+// an elector would not notice the renewal, and could replace the holder up to a second before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

@@ -16,59 +16,60 @@ import (
 
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Limits restricts the durations that an authority over this Store grants. If a record has more time
-	// left than the Limits allow, the Store counts down only the allowed time, from when it first sees
-	// the record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a
-	// broken infinite lease. All users of a namespace should set the same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
+	// than the Limits allow, the Store counts down only the allowed time, from when it first sees the record.
+	// The allowed time is MaxDuration for a finite lease, and MaxPeriod for an infinite lease that was
+	// broken. All users of a namespace should set the same Limits. Default: no limits.
 	//
-	// The Store and its [Store.Authority] do not apply the Limits to the leases of other programs, but
-	// an authority from lease.NewAuthority(store) does. If such a finite lease has more than
-	// MaxDuration left, that authority reports an end that is too early. So a waiting process can try to
-	// acquire the lease too early, but the acquire is refused.
+	// The Limits do not apply to the leases of other programs, unless you use an authority from
+	// lease.NewAuthority(store). If such a lease has more than MaxDuration left, that authority reports an
+	// end that is too early. A waiting process can then try to acquire the lease too early, but the acquire
+	// is refused.
 	Limits lease.Limits
 
-	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. Each
-	// clock must run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for
+	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. For
+	// example, with 0.001 each clock may gain or lose a millisecond per second. Use the same value for
 	// sessions. Default: 0.001.
 	MaxClockDrift float64
 
-	// Every token that this Store grants is newer than Floor, even for a name that has a record
-	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
+	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
+	// that has a record already. Set Floor when leases move here from another store: see [engine.Options].
+	// Default: none.
 	Floor lease.Token
 
-	// Names is the maximum number of names that the Store remembers, about 2 kB each, besides those that
-	// are watched. If the Store no longer remembers a name, it starts to count down the whole duration of
-	// the lease again when it next reads the object. Store.List reports a lease as expired only if the
-	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
-	// Names above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, about 2 kB each, in addition to those
+	// that are watched. If the Store does not remember a lease, it counts the whole duration of the lease
+	// from the time at which it next reads the object. Store.List reports a lease as expired only if the
+	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
+	// leases that you list. Default: 65,536.
 	Names int
 }
 
-// mostRequests is the maximum number of requests that a Store has under way, not counting the watches that have
-// begun. It is below the 100 streams that an API server allows on one connection of HTTP/2.
+// mostRequests is the maximum number of requests of a Store that wait for an answer, without the watches that
+// have begun. It is below the 100 streams that an API server allows on one HTTP/2 connection.
 const mostRequests = 64
 
-// A Store keeps leases in the Lease objects of one namespace. It does not use a clock of Kubernetes. It is safe for use
-// by several goroutines at once. It has no Close method, and never closes its client. Besides the methods that its
-// engine.Store documents:
+// A Store keeps leases in the Lease objects of one namespace. It does not use a clock of Kubernetes. It is
+// safe for use by several goroutines at once. It has no Close method, and never closes its client. The
+// documentation of [engine.Store] describes its methods, except for these details:
 //
-//   - Load reads the object from etcd and not from a cache, and creates the object of a name that has none.
-//   - Watch signals changes of the object, except renewals. It takes one read and one request that stays open. If the API
-//     server does not confirm the watch within 5 s, Watch returns an error. If the connection breaks, the watch is lost.
-//     The API server also ends each watch after some time.
+//   - Load reads the object from etcd and not from a cache. If a lease has no object, Load creates it.
+//   - Watch signals changes of the object, except renewals. It takes one read and one request that stays
+//     open. If the API server does not confirm the watch within 5 s, Watch returns an error. The watch is
+//     lost if the connection breaks, or when the API server ends the watch, which it does after some time.
 //   - List includes the leases of other programs. It reads all objects of the namespace, 500 at a time.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire
-// fails with an [engine.FullError] if the API server is too slow to renew one more lease.
+// A Store sends at most 64 requests at a time. Renewals and releases overtake all other requests. If the API
+// server is too slow to renew one more lease, an acquire fails with an [engine.FullError].
 type Store struct{ *engine.Store }
 
-// New returns a Store for the leases of a namespace, and sends no request. It returns a
-// [*lease.FieldError] if the client is nil, if Kubernetes does not allow the name of the namespace, or
-// if an option is out of range.
+// New returns a Store for the leases of a namespace. New sends no request. It returns a [*lease.FieldError]
+// if the client is nil, if Kubernetes does not allow the name of the namespace, or if an option is out of
+// range.
 //
 // To make the client, pass the result of [ClientConfig] to NewForConfig of
-// k8s.io/client-go/kubernetes/typed/coordination/v1. CoordinationV1 of a Clientset returns such a
-// client too. A client with the default rate limit of client-go can delay renewals.
+// k8s.io/client-go/kubernetes/typed/coordination/v1. A Clientset has such a client too, which its method
+// CoordinationV1 returns. If the client has the default rate limit of client-go, it can delay renewals.
 func New(client coordinationclient.CoordinationV1Interface, namespace string, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, fields.Missing("New.client")
@@ -88,15 +89,15 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name, and sends no request. If o is
-// nil, the Session has the default options of package session. The errors are those of [session.New].
+// Lease returns a Session that can hold the lease with the given name. Lease sends no request. A nil o means
+// the defaults of package session. The errors are those of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store, which needs fewer exchanges with the API server than
-// lease.NewAuthority(s). The authority starts each request from the last record that the Store has
-// seen, without a Load. Before it refuses a request, it reads the record again.
+// lease.NewAuthority(s). The authority starts each request from the last record that the Store has seen,
+// without a Load, and reads the record again before it refuses a request.
 func (s *Store) Authority() lease.Authority { return authority{s.Store.Authority()} }
 
 // Swap replaces the record only if its version is still old.Version. It stores the remaining time of

@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open kube:// with [open.Store]. The cluster and the credentials come from
-// KUBECONFIG, ~/.kube/config or the service account of the pod.
+// A program that imports this package can open kube:// URLs with [open.Store]. The cluster and the
+// credentials are taken from KUBECONFIG, ~/.kube/config or the service account of the pod.
 func init() { open.Register("kube", "kube://NAMESPACE", openURL) }
 
 type opened struct{ *Store }

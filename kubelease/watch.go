@@ -13,11 +13,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// confirmTimeout is the timeout for starting a watch.
+// confirmTimeout is how long Watch waits until the API server has confirmed a watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns once the server has confirmed a watch, or after confirmTimeout with an error that wraps
-// context.DeadlineExceeded.
+// Watch returns when the API server has confirmed the watch. After confirmTimeout, it returns an error that
+// wraps context.DeadlineExceeded.
 func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {
@@ -61,8 +61,8 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return signals, nil
 }
 
-// startWatch starts a watch of one object, and returns the lease in the object. It starts at the recent
-// resourceVersion that readForWatch returns, because the API server drops old versions.
+// startWatch starts a watch of one object, and returns the lease in the object. The watch begins at the
+// recent resourceVersion that readForWatch returns, because the API server drops old versions.
 func (e *backend) startWatch(ctx context.Context, name, key string) (events watch.Interface, last engine.Entry, err error) {
 	last, moment, err := e.readForWatch(ctx, name, key)
 	if err != nil {
@@ -72,8 +72,9 @@ func (e *backend) startWatch(ctx context.Context, name, key string) (events watc
 	return events, last, e.describeError(ctx, "watch", key, err)
 }
 
-// readForWatch reads one object with a list request, and returns the lease in it and the resourceVersion
-// of the list. If the object does not exist, readForWatch creates it and returns its resourceVersion.
+// readForWatch reads one object with a list request, and returns the lease in the object and the
+// resourceVersion of the list. If the object does not exist, readForWatch creates the object and returns its
+// resourceVersion.
 func (e *backend) readForWatch(ctx context.Context, name, key string) (found engine.Entry, moment string, err error) {
 	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
@@ -87,7 +88,6 @@ func (e *backend) readForWatch(ctx context.Context, name, key string) (found eng
 	return found, objects.ResourceVersion, err
 }
 
-// only returns a field selector for one object.
 func only(key string) string { return "metadata.name=" + key }
 
 // seen stores the lease in an event of a watch, and reports whether the watch must send a signal.
@@ -107,8 +107,8 @@ func (e *backend) seen(name string, event watch.Event, last *engine.Entry) bool 
 	return !isRenewal(before, next)
 }
 
-// isRenewal reports whether a renewal is the only difference between an earlier entry of a lease and a
-// later one. A waiter needs no signal for it.
+// isRenewal reports whether two successive entries of a lease differ only by a renewal, which needs no
+// signal.
 func isRenewal(old, next engine.Entry) bool {
 	if old.Foreign && next.Foreign { // In an object without our record the epoch is the resourceVersion.
 		old.Record.Epoch = next.Record.Epoch
