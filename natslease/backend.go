@@ -20,16 +20,16 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A backend implements engine.Backend over a bucket of NATS. The version of a lease is the revision of its key:
-// the sequence number of its last message in the bucket's stream. Sequence numbers keep rising after deletes
-// and purges, so no two messages have the same number.
+// A backend implements [engine.Backend] over a bucket of NATS. The version of a lease is the revision of its
+// key, which is the sequence number of the key's last message in the stream. No two messages have the same
+// number, because sequence numbers keep rising even after deletes and purges.
 type backend struct {
 	js            jetstream.JetStream
 	nc            *nats.Conn
 	bucket        string
 	stream        string // the stream of the bucket
-	api           string // prefix of the subjects of the API
-	publishPrefix string // prefix of the subjects of published messages: api, or empty if api is the default prefix
+	api           string // prefix of the subjects of JetStream API requests
+	publishPrefix string // prefix of the subjects of published messages; empty if api is the default prefix
 	floor         uint64 // the epoch of Options.Floor
 	gate          *engine.Gate
 	server        engine.Server
@@ -37,9 +37,9 @@ type backend struct {
 	checked       atomic.Bool
 }
 
-// mostWrites bounds the requests of a Store that are under way. Nearly all of them write to the bucket, because a
-// read is confirmed by a write. A server carries out the writes of a bucket one after the other. So further
-// requests would only wait at the server, where a renewal cannot overtake them.
+// mostWrites is the maximum number of requests that a Store sends at a time. Nearly all of them write to the
+// bucket, because a read is confirmed by a write. A server carries out the writes of a bucket one after the
+// other, so further requests would only wait at the server, where a renewal cannot overtake them.
 const mostWrites = 32
 
 func newBackend(js jetstream.JetStream, bucket string) *backend {
@@ -55,18 +55,18 @@ func newBackend(js jetstream.JetStream, bucket string) *backend {
 	return e
 }
 
-// subject returns the subject of a key.
+// subject returns the NATS subject of a key.
 func (e *backend) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that
-// creates a key must not grant the lease, because the client would have to choose the token before
-// that write. Between the choice and the write, other clients could create the key, grant newer
-// tokens, and delete the key, so the late write could grant an old token.
+// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that creates
+// a key must not grant the lease, because the client would have to choose the token before that write. In the
+// meantime, other clients could create the key, grant newer tokens, and delete the key, so that the late
+// write would grant an old token.
 var emptyValue = engine.Retained{}
 
-// Load reads the key from the leader of the stream, or creates the key if it does not exist. Before
-// Load returns a value, it confirms that the value is current, because a server that is no longer the
-// leader still answers reads until it notices this. A creation needs no confirmation.
+// Load reads the key from the leader of the stream, or creates the key if it does not exist. Before Load
+// returns a value, it confirms that the value is current, because a server that is no longer the leader still
+// answers reads until it notices this. If Load creates the key, no confirmation is needed.
 func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, err error) {
 	if err := e.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
@@ -85,13 +85,13 @@ func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, er
 	return found, nil
 }
 
-// Open does the same as Load: a creation of the key without a read would need as many round trips.
+// Open is Load, because a creation of the key without a read would need as many round trips.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap replaces the value of a key only if its revision still equals the parameter old. With
-// [lease.ErrConflict], it returns an empty entry.
+// Swap replaces the value of a key only if its revision is still old. Otherwise it returns an empty entry and
+// [lease.ErrConflict].
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -100,16 +100,16 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	return e.put(ctx, encode(name), revision, next)
 }
 
-// Revision implements [engine.RevisionReader] with a write, because a read could come from a server that is
-// no longer the leader. The stream numbers the writes of all keys, and an acknowledged write was stored by
-// a majority.
+// Revision implements [engine.RevisionReader] with a write, because a server that is no longer the leader
+// could answer a read. The revision is that of the whole stream, because the stream numbers the writes of all
+// keys.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	revision, err := e.publish(ctx, "mark", confirmKey, nil)
 	return int64(revision), err
 }
 
-// readCurrent reads a key and calls f with the message. If f returns [lease.ErrConflict], the message
-// might be out of date, so readCurrent reads the key again.
+// readCurrent reads a key and calls f with the message. If f returns [lease.ErrConflict], readCurrent reads
+// the key again, because the message might be out of date.
 func (e *backend) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
@@ -141,32 +141,32 @@ func (e *backend) addConflict(ctx context.Context, key string, err, conflict err
 	return fmt.Errorf("natslease: read key %q of bucket %q: %w; %s", key, e.bucket, err, why)
 }
 
-// A message is the last message under a key.
 type message struct {
 	key      string
-	revision uint64 // 0 if there is no message since the last purge
+	revision uint64 // 0 if there is no message
 	header   nats.Header
 	data     []byte
 }
 
 // The messages in a bucket have these headers.
 const (
-	operationHeader = "KV-Operation"       // set by a client: a delete or a purge
-	reasonHeader    = "Nats-Marker-Reason" // set by the server: a delete or a purge
+	operationHeader = "KV-Operation"       // set by a client that deletes or purges the key
+	reasonHeader    = "Nats-Marker-Reason" // set by a server that deletes or purges the key
 	writerHeader    = "Lease-Writer"       // set by put
 	writer          = "natslease"          // the value of writerHeader
 )
 
-// absent reports whether the key does not exist. A deleted key does not exist.
+// absent reports whether the key does not exist or was deleted.
 func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
 
 // attemptTimeout is how long a client waits for the answer to a read-only request before it repeats the
-// request. No server answers a request that arrives while the stream has no leader.
+// request, because no server answers a request that arrives while the stream has no leader.
 const attemptTimeout = time.Second
 
-// read returns the last message under a key, from the leader of the stream. It can be stale: see Load.
+// read returns the last message under a key, from the leader of the stream. The message can be stale, so the
+// caller must confirm it.
 func (e *backend) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -185,8 +185,8 @@ func (e *backend) read(ctx context.Context, key string) (message, error) {
 	return m, call.failed(err)
 }
 
-// sendRepeatedly calls send, and again after each time-out until ctx is done. It returns the result of
-// the last call. The request must be read-only, because NATS can execute it more than once.
+// sendRepeatedly calls send, and again after each timeout until ctx is done. It returns the result of the
+// last call. The request must be read-only, because NATS can carry it out more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -229,17 +229,18 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the given revision of the key was current at some time during the call. If it
-// cannot prove this, it returns an error, usually [lease.ErrConflict]. For the proof, it writes to the
-// key confirmKey. The server accepts the write only if the given revision is still the last one of the
-// key. Only a leader that a majority of servers follows can acknowledge the write, and such a leader
-// has received every earlier revision.
+// confirm returns nil if the given revision of the key was current at some time during the call. If it cannot
+// prove this, it returns an error, usually [lease.ErrConflict]. To prove it, confirm writes to the key
+// confirmKey, on condition that the given revision is still the last revision of the key. Only a leader that
+// a majority of servers follows can acknowledge the write, and such a leader has received every earlier
+// revision.
 func (e *backend) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
 }
 
-// put replaces the value of a key if its last revision is the given one; 0 means that there must be no key.
+// put replaces the value of a key if its last revision is the given revision or, if that is 0, creates the
+// key.
 func (e *backend) put(ctx context.Context, key string, revision uint64, next engine.Retained) (engine.Entry, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -252,16 +253,16 @@ func (e *backend) put(ctx context.Context, key string, revision uint64, next eng
 	return e.newEntry(next, written, true), nil
 }
 
-// While the stream has no leader, no server receives a published message. The client then publishes the message
-// again, up to noLeaderTries times, with a pause of noLeaderWait before each try.
+// While the stream has no leader, no server receives a published message, so the client publishes the message
+// again, up to noLeaderTries times, with a pause of noLeaderWait before each attempt.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries is the maximum number of times that a client repeats a message that NATS has refused
-// because another write of the same key is in progress.
+// busyTries is how often a client repeats a message that NATS has refused because of another write of the
+// same key.
 const busyTries = 20
 
-// errBusy means that NATS refused every attempt to write a key, because other writes of it were in
-// progress. It is also a [lease.ErrConflict].
+// errBusy means that NATS refused every attempt to write a key, because other writes of the key were in
+// progress. It wraps [lease.ErrConflict].
 var errBusy error = busyError{}
 
 type busyError struct{}
@@ -269,7 +270,7 @@ type busyError struct{}
 func (busyError) Error() string { return "other writes of the key were in progress" }
 func (busyError) Unwrap() error { return lease.ErrConflict }
 
-// publish writes a value if the given condition holds, and returns the revision of the new value. If publish
+// publish writes a value if the given conditions hold, and returns the revision of the new value. If publish
 // returns [lease.ErrConflict], the value was certainly not written.
 func (e *backend) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.publishPrefix + e.subject(key)
@@ -306,8 +307,8 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 	}
 }
 
-// pause waits for a random time before the n-th retry. Its upper bound grows with n, up to 20 ms. If
-// ctx is done, pause returns ctx.Err().
+// pause waits for a random time before the n-th retry. The longest possible time grows with n, up to 20 ms.
+// If ctx is done, pause returns ctx.Err().
 func pause(ctx context.Context, n int) error {
 	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
 	defer timer.Stop()
@@ -319,7 +320,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// withTimeout adds the default timeout of the client to a context that has no deadline.
+// withTimeout adds the default timeout of the client to a context without a deadline.
 func (e *backend) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -337,8 +338,8 @@ func (e *backend) entry(m message) (engine.Entry, error) {
 }
 
 // newEntry returns the entry for a value and its revision. If the value was written by hand, byStore is
-// false. Epochs that come from a revision begin at the floor: every grant of a Store with a floor has
-// an epoch below the floor plus its revision, so the epoch is new even after a deletion.
+// false. An epoch that comes from a revision is the floor plus that revision, because every grant of a Store
+// with a floor has an epoch below the floor plus its own revision. So the epoch is new even after a deletion.
 func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) engine.Entry {
 	if kept == emptyValue || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))
@@ -346,11 +347,11 @@ func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) 
 	return engine.Entry{Retained: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. This is the epoch of
-// a new key. A value that was written by hand gets this epoch if its own is lower.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. This is the epoch of a new
+// key, and of a value that was written by hand with a lower epoch.
 //
-// Every grant has a revision that is higher than its epoch. A key that is created at revision r has the
-// epoch r-1. Its first grant has the epoch r and a revision above r. Each later grant raises the epoch
-// by one and the revision by at least one. The revision at which a deleted key is created again is
-// above all revisions of the old key, so its lowest epoch is higher than all epochs of the old key.
+// Every grant has a revision that is higher than its epoch: a key that is created at revision r has the epoch
+// r-1, and its first grant has the epoch r and a revision above r. Each later grant raises the epoch by one
+// and the revision by at least one. If a deleted key is created again, its new revision is above all its old
+// revisions, so its lowest epoch is higher than all its old epochs.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// checkBucket returns a [*lease.FieldError] if the configuration of the stream does not suit leases,
+// checkBucket returns a [*lease.FieldError] if the configuration of the stream is not suitable for leases,
 // for example because NATS would remove records by itself. It accepts AllowDirect, which NATS sets by
 // default, because the Store never uses direct reads.
 func checkBucket(c jetstream.StreamConfig, subjects string) error {
@@ -43,8 +43,8 @@ func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	return nil
 }
 
-// needMajor and needMinor are the two numbers of the oldest server version that a Store can use. Older
-// servers do not support the header with which it confirms a read.
+// needMajor and needMinor are the version of the oldest server that a Store can use. Older servers do not
+// support the header with which the Store confirms a read.
 const needMajor, needMinor = 2, 12
 
 // checkVersion returns a [*lease.FieldError] if the server of the connection is too old.
@@ -60,7 +60,8 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
-// checkOnce checks the bucket, unless that was done already. One check serves all requests that wait for it.
+// checkOnce checks the bucket, unless a check has succeeded already. One check serves all requests that wait
+// for it.
 func (e *backend) checkOnce(ctx context.Context) error {
 	if e.checked.Load() {
 		return nil
@@ -79,7 +80,6 @@ func (e *backend) checkOnce(ctx context.Context) error {
 	return err
 }
 
-// checkStream requests the configuration of the bucket's stream from NATS and checks it.
 func (e *backend) checkStream(ctx context.Context) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()

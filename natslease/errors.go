@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A call describes one request for the text of its error.
+// A call is one request, as the text of its error describes it.
 type call struct {
 	*backend
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
@@ -26,8 +26,8 @@ func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// failed records that the request failed, if err is not nil. It adds the name of the key or bucket to an error of NATS,
-// and for some errors also advice on how to fix the cause. If no retry can succeed, the result is a
+// failed records that the request failed, if err is not nil. It adds the name of the key or bucket to an
+// error of NATS, and for some errors also advice. If no retry can succeed, the result is a
 // [lease.PermanentError].
 func (c call) failed(err error) error {
 	if err == nil {
@@ -45,11 +45,10 @@ func (c call) failed(err error) error {
 	return engine.WithAdvice(fmt.Errorf("natslease: %s %s: %w", c.what, about, err), advice, permanent)
 }
 
-// answered records that the request was answered.
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// ended makes the client connect to the next of its servers if the present one is silent or cannot
-// reach the leader: see engine.Server.
+// ended makes the client connect to the next of its servers if the current server does not answer or cannot
+// reach the leader: see [engine.Server].
 func (c call) ended(err error) {
 	wrong := withoutLeader(err)
 	switch {
@@ -63,7 +62,7 @@ func (c call) ended(err error) {
 	})
 }
 
-// withoutLeader reports whether the server has answered that it does not reach the leader.
+// withoutLeader reports whether the server has answered that it cannot reach the leader.
 func withoutLeader(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
@@ -77,9 +76,9 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// missingPermission finds out whether the request got no answer because the user has no permission for
-// it: NATS then reports an error of the connection instead. missingPermission then returns advice that
-// names the permission, and that error. Otherwise the result violation is nil.
+// missingPermission finds out whether the request got no answer because the user has no permission for it.
+// NATS reports a missing permission only as an error of the connection. missingPermission then returns that
+// error, and advice that names the permission. Otherwise the returned violation is nil.
 func (c call) missingPermission(err error) (advice string, violation error) {
 	last := c.nc.LastError()
 	if !isTimeout(err) || !errors.Is(last, nats.ErrPermissionViolation) {
@@ -97,7 +96,7 @@ func (c call) missingPermission(err error) (advice string, violation error) {
 	return "", nil
 }
 
-// inboxPrefix returns the prefix of the inbox subjects, on which the client receives its answers.
+// inboxPrefix returns the prefix of the subjects on which the client receives its answers.
 func inboxPrefix(nc *nats.Conn) string {
 	if nc.Opts.InboxPrefix != "" {
 		return nc.Opts.InboxPrefix + "."
@@ -116,8 +115,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error, and reports whether the error is
-// permanent: no retry can succeed.
+// advice returns a text that says how to fix the cause of an error, and whether the error is permanent, so
+// that no retry can succeed.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {
@@ -154,8 +153,8 @@ const (
 	errStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// maxDetection is the longest time that a client should need to detect that its connection has died silently. If the
-// ping interval of the client is too long for that, the text of a timeout error recommends ConnectOptions.
+// maxDetection is the longest time that a client should need to detect that its connection has died silently.
+// If the client needs longer, the text of a timeout error recommends ConnectOptions.
 const maxDetection = 15 * time.Second
 
 // timeoutAdvice returns the advice for a request that got no answer in time.

@@ -8,17 +8,17 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escape is the first character of an escaped byte in a key. Two upper-case hex digits follow.
+// escape is the first character of an escaped byte in a key, before two upper-case hex digits.
 const escape = '='
 
-// confirmKey is the key that engine.confirm writes to. It is not the key of a lease, where two hex
-// digits follow every '='.
+// confirmKey is the key that a Store writes to in order to confirm a read. It cannot be the key of a lease,
+// where two hex digits follow every '='.
 const confirmKey = "=confirm"
 
-// encode returns the key for a name. Letters, digits, '-', '/' and '_' stay as they are. Every other
-// byte is escaped, but a dot only at the beginning, at the end, and after another dot: dots divide a
-// key into parts, and NATS allows no empty part. A leading "_kv" is also escaped, because NATS reserves
-// keys with that prefix.
+// encode returns the key for the name of a lease. Letters, digits, '-', '/' and '_' stay as they are, and
+// every other byte is escaped. A dot is escaped only at the beginning, at the end, and after another dot,
+// because dots divide a key into parts, and NATS allows no empty part. A leading "_kv" is also escaped,
+// because NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
@@ -45,7 +45,6 @@ func isPlain(name string, i int) bool {
 	}
 }
 
-// isAlphanumeric reports whether c is a letter or a digit of ASCII.
 func isAlphanumeric(c byte) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':

@@ -14,11 +14,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// atOnce is the maximum number of leases that List reads at the same time. The gate can limit List to fewer.
+// atOnce is the maximum number of leases that List reads at the same time. The gate can lower this number.
 const atOnce = 64
 
-// List reads all names and then yields their leases. It does not use a NATS consumer, because on a server
-// that lags behind, a consumer delivers stale values, and can miss a lease that is renewed often. A consumer
+// List reads all names and then the leases. It does not use a NATS consumer, because on a server that lags
+// behind, a consumer delivers stale values. A consumer can also miss a lease that is renewed often: it
 // delivers keys in the order of their revisions, and each renewal moves the key of the lease to the end of
 // that order.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
@@ -54,14 +54,12 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	})
 }
 
-// A listed holds what List has read about one lease.
 type listed struct {
 	engine.Entry
 	absent bool
 	err    error
 }
 
-// list reads one lease.
 func (e *backend) list(ctx context.Context, name string) (l listed) {
 	l.err = e.gate.Do(ctx, engine.Request{}, func() error {
 		return e.readCurrent(ctx, encode(name), func(m message) (err error) {
@@ -77,11 +75,11 @@ func (e *backend) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// listNames returns the sorted names that begin with prefix. It misses no name whose key existed before
+// listNames returns the sorted names that begin with prefix. It includes every name whose key existed before
 // the call.
 //
-// A server that lags behind the leader can answer the request for the names. To detect this, listNames
-// first writes a message, and rejects every answer from a server that has not received it yet.
+// A server that lags behind the leader can answer the request for the names. To detect this, listNames first
+// writes a message, and rejects every answer from a server that has not yet received that message.
 func (e *backend) listNames(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()

@@ -23,58 +23,58 @@ type Options struct {
 	// it. Stores with the same bucket share their leases. Default: [DefaultBucket].
 	Bucket string
 
-	// Limits restricts the durations that an authority over this Store grants. If a record has more time
-	// left than the Limits allow, the Store counts down only the allowed time, beginning when it first
-	// sees the record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod
-	// for a broken infinite lease. All users of a bucket should set the same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
+	// than the Limits allow, the Store counts down only the allowed time, from when it first sees the record.
+	// The allowed time is MaxDuration for a finite lease, and MaxPeriod for an infinite lease that was
+	// broken. All users of a bucket should set the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. With the
-	// default of 0.001, each clock must run at a rate from 0.999 to 1.001. Use the same value for sessions.
+	// MaxClockDrift is the maximum error of the rate of a client's clock: 0.001, the default, allows a clock
+	// to gain or lose a millisecond per second. Use the same value for sessions.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
-	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
-	// of the lease again when it next reads the key. Store.List reports a lease as expired only if the
-	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
-	// Names above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, about 500 bytes each, in addition to
+	// those that are watched. If the Store does not remember a lease, it counts the whole duration of the
+	// lease from the time at which it next reads the key. Store.List reports a lease as expired only if the
+	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
+	// leases that you list. Default: 65,536.
 	Names int
 
-	// Every token that this Store grants is newer than Floor, even for a name that has a record
-	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
+	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
+	// that has a record already. Set Floor when leases move here from another store: see [engine.Options].
+	// Default: none.
 	Floor lease.Token
 }
 
-// A Store keeps leases in a key-value bucket of NATS JetStream. It does not use a clock of NATS. It is safe for use by
-// several goroutines at once. It has no Close method, and never closes its NATS client. Besides the methods that its
-// engine.Store documents:
+// A Store keeps leases in a key-value bucket of NATS JetStream. It does not use a clock of NATS. It is safe
+// for use by several goroutines at once. It has no Close method, and never closes its NATS client. The
+// documentation of [engine.Store] describes its methods, except for these details:
 //
-//   - Load creates the key of a name that has none: see Reads in the package documentation.
+//   - Load creates the key of a lease that has none: see Reads in the package documentation.
 //   - Swap returns a zero Snapshot with a [lease.ErrConflict].
 //   - Watch returns an error if NATS does not confirm its consumer within 5 s. The channel is closed within 5 s if the
 //     server of the consumer fails: see Watches in the package documentation.
-//   - List is sorted by name. It first requests the names, and then reads the leases, several at the same time. It
-//     confirms each read as Load does, so each lease takes two round trips.
+//   - List yields the leases sorted by name. It first requests the names, and then reads the leases, several
+//     at the same time. Each lease takes two round trips, because List confirms each read as Load does.
 type Store struct{ *engine.Store }
 
 // validBucket matches the names that NATS allows for a bucket.
 var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// New returns a Store that uses the client js, which should be connected with [ConnectOptions]. It
-// requests the configuration of the bucket from NATS.
+// New returns a Store that uses the client js, which should be connected with [ConnectOptions]. New requests
+// the configuration of the bucket from NATS.
 //
-// It returns a [*lease.FieldError] if js is nil or if an option is out of range, and a
+// New returns a [*lease.FieldError] if js is nil or if an option is out of range, and a
 // [*lease.PermanentError] in these cases:
 //
-//   - The bucket does not exist or does not suit leases.
+//   - The bucket does not exist or is not suitable for leases.
 //   - The server is older than 2.12.
 //   - JetStream is not enabled.
 //   - The user has no permission to get the configuration.
 //   - The client has closed the connection and does not reconnect.
 //
-// An error of another type means that New could not get the configuration of the bucket. Then call New again.
-//
-// [Open] returns a Store before the server can be reached.
+// After any other error, New could not get the configuration of the bucket, so call it again. [Open] returns
+// a Store even if the server cannot be reached yet.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, fields.Missing("New.js")
@@ -89,10 +89,10 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 	return s, nil
 }
 
-// Open returns a Store as [New] does, but sends no request, so a program can start before its server.
+// Open returns a Store as [New] does, but sends no request, so that a program can start before its server.
 // Connect the client with nats.RetryOnFailedConnect(true), too. The first requests of the Store check the
-// bucket, and return the errors of New until a check has succeeded. Open returns a [*lease.FieldError] if
-// js is nil or if an option is out of range.
+// bucket, and return the errors of New until a check has succeeded. Open returns a [*lease.FieldError] if js
+// is nil or if an option is out of range.
 func Open(js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, fields.Missing("Open.js")
@@ -118,13 +118,13 @@ func newStore(js jetstream.JetStream, o *Options) (*Store, *backend, error) {
 	return &Store{s}, e, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. Lease sends no request. If o is nil,
-// the Session has the default options of package session. The errors are those of [session.New].
+// Lease returns a Session that can hold the lease with the given name. Lease sends no request. A nil o means
+// the defaults of package session. The errors are those of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
 // Authority returns an authority over the Store, which needs fewer round trips to NATS than
-// lease.NewAuthority(s). It starts each request from the last record that the Store has seen, without a
-// Load. Before it refuses a request, it reads the record again.
+// lease.NewAuthority(s). The authority starts each request from the last record that the Store has seen,
+// without a Load, and reads the record again before it refuses a request.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

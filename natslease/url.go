@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open nats:// with [open.Store], which connects at once. The credentials
-// come from NATS_CREDS, or from NATS_USER and NATS_PASSWORD.
+// A program that imports this package can open nats:// URLs with [open.Store], which connects at once. The
+// credentials are taken from NATS_CREDS, or from NATS_USER and NATS_PASSWORD.
 func init() {
 	open.Register("nats", "nats://HOST:PORT[,HOST:PORT...][/BUCKET]", openURL)
 }

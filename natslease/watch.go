@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// createTimeout is the timeout for creating a consumer.
+	// createTimeout is how long Watch waits until NATS has created a consumer.
 	createTimeout = 5 * time.Second
 
 	// heartbeat is the interval at which an idle consumer sends a heartbeat.
@@ -24,16 +24,15 @@ const (
 	keepUnused = 10 * time.Second
 )
 
-// Besides the messages of the bucket, a consumer sends messages of its own, such as heartbeats, which
-// have these headers.
+// A consumer also sends its own messages, such as heartbeats, which have these headers.
 const (
 	statusHeader    = "Status"
 	heartbeatStatus = "100"                // the status of a heartbeat
 	lastConsumer    = "Nats-Last-Consumer" // in a heartbeat: the number of messages that the consumer has sent
 )
 
-// Watch creates a consumer for the key, and returns once NATS has confirmed it. It lives in the memory
-// of one server, and if that fails, the watch is lost.
+// Watch creates a consumer for the key, and returns when NATS has confirmed the consumer. The consumer exists
+// in the memory of one server, so the watch is lost if that server fails.
 func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := encode(name)
 	if err := e.checkOnce(ctx); err != nil {
@@ -67,7 +66,6 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return w.signals, nil
 }
 
-// A watch is a subscription to the messages of a consumer.
 type watch struct {
 	sub     *nats.Subscription
 	signals chan struct{}
@@ -100,14 +98,14 @@ func (w *watch) end() {
 	close(w.signals)
 }
 
-// receive handles a message from the consumer. If an earlier message is missing, the watch is lost.
+// receive handles a message from the consumer. If an earlier message is missing, receive closes the watch.
 func (w *watch) receive(m *nats.Msg) {
 	if !w.take(m) {
 		w.end()
 	}
 }
 
-// take counts m and sends a signal. It returns false if a message before m is missing.
+// take counts the message m and sends a signal. It returns false if an earlier message is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
