@@ -13,19 +13,19 @@ import (
 )
 
 // A backend implements [engine.Backend] with etcd. The version of a lease is the modification revision of its
-// key. No two writes in a cluster have the same revision.
+// key, because no two writes in a cluster have the same revision.
 type backend struct {
 	client  *clientv3.Client
 	prefix  string
 	silence silenceLogger
 	server  engine.Server
-	gate    *engine.Gate // engine.Store enters it for all requests but those of List
+	gate    *engine.Gate // List enters it by itself; engine.Store does so for all other requests
 }
 
-// emptyValue is the value of a new key. It has no epoch of its own: see [firstEpoch]. The write that
-// creates a key must not grant the lease, because the client would have to choose the token before the
-// write. In between, other clients could create the key, grant newer tokens, and delete the key. The
-// late creation would still succeed, and grant an old token.
+// emptyValue is the value of a new key. It has no epoch, so [firstEpoch] supplies one. The write that creates
+// a key must not grant the lease, because the client would have to choose the token before that write. In the
+// meantime, other clients could create the key, grant newer tokens, and delete the key, so that the late
+// write would grant an old token.
 var emptyValue = engine.Retained{}
 
 // Load reads the key, or creates it if it does not exist.
@@ -41,7 +41,8 @@ func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	return entry(res.Kvs[0])
 }
 
-// Revision implements [engine.RevisionReader] with a linearizable read. Etcd numbers the writes of all keys.
+// Revision implements [engine.RevisionReader] with a linearizable read, because etcd numbers the writes of
+// all keys.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	res, err := e.get(ctx, e.prefix, clientv3.WithCountOnly())
 	if err != nil {
@@ -50,8 +51,8 @@ func (e *backend) Revision(ctx context.Context) (int64, error) {
 	return res.Header.Revision, nil
 }
 
-// get reads keys. WithRequireLeader makes a member without a leader refuse a request at once, which
-// would time out otherwise.
+// get reads keys. WithRequireLeader makes a member without a leader refuse the request at once, instead of
+// leaving it unanswered.
 func (e *backend) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ended := e.sending()
 	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
@@ -59,14 +60,14 @@ func (e *backend) get(ctx context.Context, key string, o ...clientv3.OpOption) (
 	return res, err
 }
 
-// Open does the same as Load with a write, so a key that does not exist takes one request instead of two.
+// Open is like Load but writes first, so that a new key takes one request instead of two.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	found, _, err := e.writeIf(ctx, e.prefix+name, 0, emptyValue)
 	return found, err
 }
 
-// Swap replaces the value of a key only if its revision still equals the parameter old. If not, it
-// returns [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
+// Swap replaces the value of a key only if its revision is still old. Otherwise it returns
+// [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {
@@ -79,8 +80,8 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	return found, err
 }
 
-// writeIf writes a value if the key was last modified at the given revision, or if that is 0 and the
-// key does not exist. It returns the current entry of the key, and reports whether it wrote the value.
+// writeIf writes a value if the key was last modified at the given revision or, if that is 0, does not exist.
+// It returns the current entry of the key, and reports whether it has written the value.
 func (e *backend) writeIf(ctx context.Context, key string, revision int64, next engine.Retained) (engine.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -111,7 +112,6 @@ func (e *backend) writeIf(ctx context.Context, key string, revision int64, next 
 	return found, false, err
 }
 
-// entry parses the value of a key.
 func entry(kv *mvccpb.KeyValue) (engine.Entry, error) {
 	e := engine.Entry{Version: strconv.FormatInt(kv.ModRevision, 10), Revision: kv.ModRevision}
 	if err := e.UnmarshalJSON(kv.Value); err != nil {
@@ -123,7 +123,7 @@ func entry(kv *mvccpb.KeyValue) (engine.Entry, error) {
 }
 
 // firstEpoch returns the epoch of a new key, which is one less than the revision at which the key was
-// created. Each grant raises the epoch by one and the revision by one or more, so the epoch is always
-// below the revision of the last write of the key. The deletion and the creation of a key also raise
-// the revision, so a key that is created again begins above every epoch of the old key.
+// created. The epoch is always below the revision of the last write of the key, because each grant raises the
+// epoch by one and the revision by one or more. Deleting a key and creating it again also raises the
+// revision, so the first epoch of the new key is above every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

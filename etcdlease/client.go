@@ -8,14 +8,15 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// ClientConfig returns a configuration for the [clientv3.Client] of a Store. When you change it, keep:
+// ClientConfig returns a configuration for the [clientv3.Client] of a Store. If you change it, keep these
+// settings:
 //
-//   - Keepalive. Without it, a client does not notice a connection that dies silently, for example in a
-//     firewall, and never recovers. With it, the client sends a ping if it has received nothing for
-//     10 s, the shortest interval that gRPC allows, but only while a request or a watch is under way.
-//     If the server acknowledges nothing for DialKeepAliveTimeout, the client closes the connection.
+//   - Keepalive. Without it, a client never recovers from a connection that dies silently, for example in a
+//     firewall. With it, the client sends a ping if it has received nothing for 10 s, the shortest interval
+//     that gRPC allows, but only during a request or a watch. If the server acknowledges nothing for
+//     DialKeepAliveTimeout, the client closes the connection.
 //   - A short back-off. By default, gRPC waits for a second before it replaces a broken connection, and
-//     longer after every new failure, up to two minutes. That is too long for a lease of 15 s.
+//     longer after every new failure, up to two minutes. This is too long for a lease of 15 s.
 func ClientConfig(endpoints ...string) clientv3.Config {
 	return clientv3.Config{
 		Endpoints:            endpoints,

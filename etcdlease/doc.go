@@ -4,11 +4,12 @@
 //	store, err := etcdlease.New(client, nil)
 //	l, err := store.Lease("jobs/nightly", nil)
 //
-// [Store.Lease] returns a holder, which is a [lease.Lease]. [Store.Authority] returns an authority, which
-// carries out every kind of request, such as a break with a grace period, an infinite lease, or a takeover
-// of a lease of the same owner. Each request starts from the last record that the Store has seen, so a
-// renewal takes one exchange with etcd. With an authority from [lease.NewAuthority], it takes two exchanges.
-// Use one Store for the whole life of a client, because a new Store must first read each lease again.
+// [Store.Lease] returns a [session.Session] that can hold the lease. [Store.Authority] returns a
+// [lease.Authority], for programs that also break leases with a grace period, acquire infinite leases, or
+// take over a lease of the same owner. Each request starts from the last record that the Store has seen, so a
+// renewal takes one exchange with etcd. With an authority from [lease.NewAuthority], a renewal takes two
+// exchanges. Use one Store for the whole life of a client, because a new Store must first read each lease
+// again.
 //
 // [ClientConfig] sets the keepalive and the back-off that a client needs to hold leases. With the defaults
 // of clientv3, a client never recovers from a connection that died silently.
@@ -21,10 +22,10 @@
 //	lease/jobs/nightly
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// Every valid name can be a key. Package etcdlease does not use the leases of etcd itself, and never
-// deletes a key. Even a read creates the key of a lease if it does not exist. If a key is deleted by hand,
-// the lease is free at once, although its holder believes that it holds the lease until its next renewal is
-// answered. To give the holder time to stop, break the lease instead: see [lease.Break].
+// Every valid name of a lease can be a key. Package etcdlease does not use the leases of etcd itself, and
+// never deletes a key. Even a read creates the key of a lease if the key does not exist. If a key is deleted
+// by hand, the lease is free at once, although its holder believes that it has the lease until its next
+// renewal is answered. To give the holder time to stop, break the lease instead: see [lease.Break].
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -32,40 +33,40 @@
 //
 // # Time
 //
-// etcd has no clock that clients can read, and the clocks of clients differ. A key therefore does not store
-// when its lease ends, but how much time the lease had left when the key was written, rounded up to
-// milliseconds. When a process first reads a version of a key, it starts to count this time down with its
-// own monotonic clock. The clocks of the processes need not show the right time, but they must run at
-// nearly the same rate: see [Options.MaxClockDrift]. This has several consequences:
+// etcd has no clock that clients can read, and the clocks of clients differ. So a key does not store when a
+// lease ends, but how much time the lease had left when the key was written. When a process first reads a
+// version of a key, it starts to count down this time on its own monotonic clock. The clocks of the processes
+// need not show the right time, but they must run at nearly the same rate: see [Options.MaxClockDrift]. This
+// has several consequences:
 //
 //   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
 //     contender that starts later first waits for a whole duration.
-//   - A process that calls Acquire once and then ends never gets the lease of a crashed holder, because
-//     its countdown has only just begun. A scheduled job should call session.TryRun, or
+//   - A process that calls Acquire once and then exits never gets the lease of a crashed holder, because each
+//     new process counts the duration from the beginning. A scheduled job should call session.TryRun, or
 //     session.AcquireWait with a context that lasts longer than the lease.
-//   - etcdctl can show a lease as leased long after it has ended, because nothing is written then.
-//     Store.List can report such a lease as expired, but not in the first list of a Store.
-//   - Two processes can disagree about whether a lease has just ended. But writes of a key happen one
-//     after the other, and no write takes a lease away while its holder still relies on it.
+//   - etcdctl can show a lease as leased long after it has expired, because nothing is written when a lease
+//     expires. [Store.List] can report such a lease as expired, but not in the first list of a Store.
+//   - Two processes can disagree about whether a lease has just ended. However, no process can acquire the
+//     lease while its holder still relies on it, and all writes of a key happen one after the other.
 //
 // # Tokens
 //
-// Every new token of a lease is newer than all earlier tokens of the same name, as long as the revision of
-// the cluster never falls. Tokens keep rising even if etcd restarts or changes its leader, or if a key is
-// deleted and then created again with an old value. The first epoch of a key comes from the revision at
-// which it was created, and all later revisions are greater than its epochs. A key that is deleted and
+// Every new token of a lease is newer than all earlier tokens of the lease, as long as the revision of the
+// cluster never decreases. Tokens keep rising even if etcd restarts or changes its leader, or if a key is
+// deleted and then created again with an old value. The first epoch of a key comes from the revision at which
+// the key was created, and its later epochs stay below the revision of the cluster. A key that is deleted and
 // created again therefore starts with a greater epoch.
 //
-// Tokens can fall in two cases. In the first case, somebody runs "etcdutl snapshot restore". The keys then have old
-// values and old epochs, so the same tokens can be granted again. To prevent this, restore with --bump-revision, so
-// that the revision is above every revision of the old cluster. Then delete the keys of all leases, before any client
-// uses a lease. In the second case, a person overwrites the value of an existing key by hand: the Store accepts the
-// epoch in it, even if it is lower than the epoch before. To free a lease, break it or delete its key, but never
-// overwrite the key.
+// Tokens can decrease in two cases. The first is a restore with "etcdutl snapshot restore", which gives the
+// keys old values and old epochs, so that the same tokens can be granted again. To prevent this, restore with
+// --bump-revision, so that the revision is above every revision of the old cluster, and delete the keys of
+// all leases before any client uses a lease. The second case is a person who overwrites the value of a key by
+// hand: the Store accepts the epoch in the new value, even if it is lower than before. To free a lease, break
+// it or delete its key, but never overwrite the key.
 //
 // # Exchanges
 //
-// An exchange is one request to etcd and its answer. A renewal, a release or a refusal is one exchange. An
-// acquire takes one if the Store has already read the current version of the key, and two if not. A process
-// that waits uses a watch, and needs no exchanges.
+// An exchange is one request to etcd and its answer. A renewal, a release or a refused request takes one
+// exchange. An acquire takes one if the Store has already read the current version of the key, and two if
+// not. A process that waits for a lease uses a watch, and needs no exchanges.
 package etcdlease

@@ -16,10 +16,10 @@ import (
 	"github.com/fencedlease/lease/internal/logqueue"
 )
 
-// errLearner is the answer of a member that is a learner.
+// errLearner is the error of a request to a member of the cluster that is a learner.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// sending records that a request is being sent. The caller calls the returned function with the result.
+// sending records that a request is being sent. The caller must call the returned function with the result.
 func (e *backend) sending() (ended func(error)) {
 	e.silence.sending()
 	sent := e.server.Sending()
@@ -30,9 +30,9 @@ func (e *backend) sending() (ended func(error)) {
 	}
 }
 
-// reconnect makes a client with a single endpoint connect again. The endpoint may be a proxy with several
-// members behind it. Requests under way stay on the old connection until they end. A client with several
-// endpoints takes turns between them, so its next request goes to another one anyway.
+// reconnect makes a client with a single endpoint connect again, because the endpoint may be a proxy in front
+// of several members. Running requests stay on the old connection until they end. A client with several
+// endpoints does not need this, because it uses them in turn.
 func (e *backend) reconnect() bool {
 	endpoints := e.client.Endpoints()
 	if len(endpoints) != 1 {
@@ -43,9 +43,9 @@ func (e *backend) reconnect() bool {
 	return true
 }
 
-// watching returns a context for a watch, which ends when the client leaves its member. In the etcd
-// client, all watches with the same metadata share one stream, and so stay on the old connection. So
-// watches that begin after a reconnection get metadata with a new number.
+// watching returns a context for a watch, which ends when the client leaves its member of the cluster. In the
+// etcd client, all watches with the same metadata share one stream, and so stay on the old connection.
+// Watches that begin after a reconnection therefore get metadata with a new number.
 func (e *backend) watching(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel, number := e.server.Watch(ctx)
 	if number > 0 {
@@ -54,14 +54,14 @@ func (e *backend) watching(ctx context.Context) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. Such a period
-// is called a silence, and ends with the next answer. There is at most one warning for each. These
-// events set the start:
+// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. Such a period is
+// called a silence. It ends with the next answer, and causes at most one warning. A silence begins in these
+// cases:
 //
-//   - A request is sent, and there is no silence.
+//   - A request is sent, and no silence has begun yet.
 //   - A request is answered while other requests are under way.
-//   - A request is sent after no request was under way for the length of the timeout, and no request
-//     has failed since the last answer. A request that its caller has canceled has not failed.
+//   - A request is sent after there were no requests for the length of the timeout, and no request has failed
+//     since the last answer. A request that its caller has canceled has not failed.
 type silenceLogger struct {
 	client *clientv3.Client
 	after  time.Duration
@@ -76,7 +76,6 @@ type silenceLogger struct {
 	timer    *time.Timer // calls overdue; runs while requests are under way
 }
 
-// sending records that a request is being sent.
 func (s *silenceLogger) sending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +93,6 @@ func (s *silenceLogger) sending() {
 	s.wait(left)
 }
 
-// wait sets the timer.
 func (s *silenceLogger) wait(d time.Duration) {
 	if s.timer == nil {
 		s.timer = time.AfterFunc(d, s.overdue)
@@ -103,7 +101,7 @@ func (s *silenceLogger) wait(d time.Duration) {
 	s.timer.Reset(d)
 }
 
-// overdue warns if a request is still under way.
+// overdue warns if a request is still waiting for its answer.
 func (s *silenceLogger) overdue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +134,6 @@ func (s *silenceLogger) ended(err error) {
 	}
 }
 
-// warn logs the warning of the silence if it is due.
 func (s *silenceLogger) warn() {
 	silent := time.Since(s.since)
 	if s.warned || silent < s.after {

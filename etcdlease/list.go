@@ -11,7 +11,6 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pageSize is the number of keys that List reads in one request to etcd.
 const pageSize = 500
 
 // List reads the keys in order, page by page. It skips keys that are not valid names of leases.
@@ -42,7 +41,6 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	})
 }
 
-// page reads one page when the gate lets it.
 func (e *backend) page(ctx context.Context, key, end string) (res *clientv3.GetResponse, err error) {
 	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
 		res, err = e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))

@@ -26,54 +26,57 @@ type Options struct {
 	// should be the beginning of another one. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits restricts the durations that an authority over this Store grants. If a record has more time
-	// left than the Limits allow, the Store counts down only the allowed time, from when it first reads the
-	// record. The allowed time is MaxDuration for a finite lease, broken or not, and MaxPeriod for a broken
-	// infinite lease. All users of a Prefix should therefore have the same Limits. Default: no limits.
+	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
+	// than the Limits allow, the Store counts down only the allowed time, from when it first reads the
+	// record. The allowed time is MaxDuration for a finite lease, and MaxPeriod for an infinite lease that
+	// was broken. All users of a Prefix should therefore have the same Limits. Default: no limits.
 	Limits lease.Limits
 
-	// MaxClockDrift limits how much faster or slower than real time a client's clock may run. Each clock must
-	// run at a rate from 1-MaxClockDrift to 1+MaxClockDrift. Use the same value for sessions. Default: 0.001.
+	// MaxClockDrift is the maximum error of the rate of a client's clock: 0.001, the default, allows a clock
+	// to gain or lose a millisecond per second. Use the same value for sessions.
 	MaxClockDrift float64
 
-	// Names is the maximum number of names that the Store remembers, about 500 bytes each, besides those
-	// that are watched. If the Store no longer remembers a name, it starts to count down the whole duration
-	// of the lease again when it next reads the key. Store.List reports a lease as expired only if the
-	// Store remembers its name. Once the Store remembers Names names, a list adds no further ones. So set
-	// Names above the number of leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, about 500 bytes each, in addition to
+	// those that are watched. If the Store does not remember a lease, it counts the whole duration of the
+	// lease from the time at which it next reads the key. Store.List reports a lease as expired only if the
+	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
+	// leases that you list. Default: 65,536.
 	Names int
 
-	// Every token that this Store grants is newer than Floor, even for a name that has a record
-	// already. Set it when leases move here from another store: see [engine.Options]. Default: none.
+	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
+	// that has a record already. Set Floor when leases move here from another store: see [engine.Options].
+	// Default: none.
 	Floor lease.Token
 
-	// SilenceWarning is how long etcd can leave all requests unanswered before the Store logs a warning,
-	// even if these requests are still under way. It logs no other warning until etcd answers again. A
-	// warning can mean that the client does not recover from a dead connection. SilenceWarning should not
-	// be longer than the duration of the leases. Default: 15 s.
+	// SilenceWarning is how long etcd can leave all requests unanswered before the Store logs a warning. The
+	// Store logs no other warning until etcd answers again. A warning can mean that the client does not
+	// recover from a dead connection. SilenceWarning should not be longer than the duration of the leases.
+	// Default: 15 s.
 	SilenceWarning time.Duration
 
 	// Logger receives the warning of SilenceWarning. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// mostRequests is the maximum number of requests that a Store has under way. etcd sets no limit for a connection.
+// mostRequests is the maximum number of requests that a Store sends at a time. etcd itself has no such limit.
 const mostRequests = 64
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd, although etcd has no clock. It is safe for use by several goroutines at once. It need not
-// be closed, and never closes its client. Besides the methods that its engine.Store documents:
+// A Store keeps leases in etcd, although etcd has no clock. It is safe for use by several goroutines at once.
+// It need not be closed, and never closes its client. The documentation of [engine.Store] describes its
+// methods, except for these details:
 //
-//   - Load is a linearizable read, and creates the key of a name that has none.
-//   - Swap returns the current Snapshot with a [lease.ErrConflict]. It is zero if the key was deleted.
-//   - Watch returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels it, as a
-//     member of the cluster does for its clients when it is cut off from the majority. All watches of a client share one
-//     stream.
-//   - List is sorted by name, and each of its requests reads a few hundred keys.
+//   - Load is a linearizable read. If a lease has no key, Load creates it.
+//   - Swap returns the current Snapshot with a [lease.ErrConflict]. The Snapshot is zero if the key was
+//     deleted.
+//   - Watch returns an error if etcd does not confirm the watch within 5 s. The watch is lost if etcd cancels
+//     it, as a member of the cluster does when it is cut off from the majority. All watches of a client share
+//     one stream.
+//   - List yields the leases sorted by name, and reads a few hundred keys in each request.
 //
-// A Store has at most 64 requests under way. Renewals and releases overtake all other requests, and an acquire fails
-// with an [engine.FullError] if etcd is too slow to renew one more lease.
+// A Store sends at most 64 requests at a time. Renewals and releases overtake all other requests. If etcd is
+// too slow to renew one more lease, an acquire fails with an [engine.FullError].
 type Store struct{ *engine.Store }
 
 // New returns a Store that uses client. New sends no request. It returns a [*lease.FieldError] if client is
@@ -103,14 +106,13 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name. If o is nil, it has the default
-// options of package session. If name is malformed or an option is out of range, the error wraps a
-// [*lease.FieldError].
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
+// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which computes each new record from the one that the Store has seen
-// last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority], which loads the record before
-// every swap. It never refuses a request because of an outdated record.
+// Authority returns an authority over the Store, which computes each new record from the record that the
+// Store has seen last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority], which
+// loads the record before every swap. It never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open etcd:// with [open.Store]. The credentials come from ETCDCTL_USER
-// (name:password, or the name with ETCDCTL_PASSWORD), ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY.
+// A program that imports this package can open etcd:// URLs with [open.Store]. The credentials are taken from
+// ETCDCTL_USER (name:password, or the name with ETCDCTL_PASSWORD), ETCDCTL_CACERT, ETCDCTL_CERT and
+// ETCDCTL_KEY.
 func init() {
 	open.Register("etcd", "etcd://HOST:PORT[,HOST:PORT...][/PREFIX]", openURL)
 }

@@ -7,11 +7,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// confirmTimeout is the longest time that Watch waits for etcd to confirm the watch.
+// confirmTimeout is how long Watch waits until etcd has confirmed the watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns once etcd has confirmed the watch. From then on, the client receives every revision of
-// the key, even if it must reconnect.
+// Watch returns when etcd has confirmed the watch. From then on, the client receives every revision of the
+// key, even if it has to reconnect.
 func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key := e.prefix + name
 	watching, cancel := e.watching(ctx)
