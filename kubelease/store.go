@@ -27,9 +27,8 @@ type Options struct {
 	// is refused.
 	Limits lease.Limits
 
-	// MaxClockDrift is the maximum error of the rate of a client's clock, compared with real time. For
-	// example, with 0.001 each clock may gain or lose a millisecond per second. Use the same value for
-	// sessions. Default: 0.001.
+	// MaxClockDrift is the maximum error of the rate of a client's clock: 0.001, the default, allows a clock
+	// to gain or lose a millisecond per second. Use the same value for sessions.
 	MaxClockDrift float64
 
 	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
