@@ -11,7 +11,7 @@ import (
 )
 
 // breakIn breaks the lease with the period p. If the answer of the service has a remaining time above zero,
-// the lease is now breaking. If it has none, and p is shorter than a second, the lease is now broken.
+// the lease is now breaking. If it has no such time, and p is shorter than a second, the lease is now broken.
 // Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
@@ -69,11 +69,11 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 //
 // The second break is sent only after a read of the blob has shown that the lease is breaking. However, a new
 // holder can acquire the lease between the read and the break. If the new holder has already written its
-// token, the ETag of the blob has changed, and the service refuses the break. If not, the service breaks the
-// lease of the new holder, which then ends within a minute, and the answer has the remaining time of the
-// wrong lease. To detect this, remainingAfterBreak reads the blob once more with id as the lease ID. This
-// read succeeds only while the lease is locked under id. It proves that the break was carried out while the
-// lease was locked under id, because no holder can acquire a breaking lease.
+// token, the ETag of the blob has changed, and the service refuses the break. If the new holder has not
+// written its token, the service breaks its lease, which then ends within a minute, and the answer has the
+// remaining time of the wrong lease. To detect this, remainingAfterBreak reads the blob once more with id as
+// the lease ID. This read succeeds only while the lease is locked under id. A successful read proves that the
+// break was carried out while the lease was locked under id, because no holder can acquire a breaking lease.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {

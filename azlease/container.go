@@ -32,7 +32,7 @@ type Options struct {
 // DefaultNames is the default of [Options.Names].
 const DefaultNames = 65_536
 
-// A Container grants leases on the blobs in one Azure container. It is a [lease.Authority] and a
+// A Container grants leases on the blobs in one Azure container. A Container is a [lease.Authority] and a
 // [lease.Lister]. Several goroutines may call its methods at once. A Container need not be closed.
 type Container struct {
 	client *container.Client
@@ -94,8 +94,8 @@ func (c *Container) Lease(name string, o *session.Options) (*session.Session, er
 func (c *Container) Authority() lease.Authority { return c }
 
 // Fence returns an access condition for a write to a blob. The service then accepts the write only while the
-// lease of the blob is locked under the given lease ID. Otherwise it answers with status 412 and the error
-// code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
+// lease of the blob is locked under the given lease ID. Otherwise the service answers with status 412 and the
+// error code LeaseLost, LeaseIdMismatchWithBlobOperation or LeaseNotPresentWithBlobOperation.
 //
 // While a Session holds the lease, [session.Session.ID] returns the lease ID for Fence. An upload replaces
 // the metadata of the blob, including the token of the lease, but does not end the lease. The next holder

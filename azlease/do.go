@@ -23,7 +23,7 @@ import (
 // The result of a refused request is empty, except that the result of a refused renewal of a breaking lease
 // contains the remaining time, which Do then requests from the service.
 //
-// Do refuses a request whose Version is older than 2012-02-12. It drops fractions of a second from a duration
+// Do refuses a request whose Version is older than 2012-02-12. Do drops fractions of a second from a duration
 // and from a break period, because the service counts time in whole seconds.
 //
 // At most 64 requests of a Container are sent at a time, renewals and releases first. If the service can only

@@ -16,10 +16,11 @@
 // # What the service grants
 //
 // A lease lasts for 15 to 60 seconds, or is infinite. A break period is at most 60 seconds. azlease rejects a
-// duration or a period that is out of range without sending a request. It rounds both down to whole seconds.
+// duration or a period that is out of range without sending a request. It rounds durations and periods down
+// to whole seconds.
 //
 // The service reports neither the ID under which a lease is locked nor the remaining time of the lease. A
-// read and a list therefore return no lease ID. They return the state of the lease, and the owner, the
+// read and a list therefore return no lease ID. Both return the state of the lease, and the owner, the
 // duration and the token of the last grant. There is one exception: if a lease was handed over to an ID whose
 // acquire was refused through the same Container, a read returns that ID, because the Container knows it. For
 // a leased blob, [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
@@ -102,8 +103,8 @@
 // # What was tested, and what was not
 //
 // The tests run against blobtest, the test double of the service in this repository, and against the emulator
-// Azurite 3.37.0. The test machines cannot reach the service itself. Its behavior was taken from these
-// sources:
+// Azurite 3.37.0. The test machines cannot reach the service itself. The behavior of the service was taken
+// from these sources:
 //
 //   - The document Lease Blob describes the operations and their outcomes in each state, the durations
 //     and the periods. It says that a lease operation changes neither ETag nor Last-Modified, and that a

@@ -90,7 +90,7 @@ func withoutQuery(err error) string {
 	return err.Error()
 }
 
-// withoutRefusal removes the [lease.Code] from a refusal, and returns any other error unchanged. It is for
+// withoutRefusal removes the [lease.Code] from a refusal, and returns any other error unchanged. Call it for
 // the second request of an operation: if the service refuses only the second request, Do must not report a
 // refusal, because the service has already carried out the first request.
 func withoutRefusal(err error) error {

@@ -13,10 +13,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// FloorBlob is the name of a blob in each container. It makes sure that fencing tokens keep rising even if
-// the metadata of a lease is lost. The metadata of FloorBlob has a number that only rises, the generation.
-// The epoch of a grant is a generation times 1<<32, plus the number of the grant in that generation. A grant
-// uses a new generation in three cases:
+// FloorBlob is the name of a blob in each container. FloorBlob makes sure that fencing tokens keep rising
+// even if the metadata of a lease is lost. The metadata of FloorBlob has a number that only rises, the
+// generation. The epoch of a grant is a generation times 1<<32, plus the number of the grant in that
+// generation. A grant uses a new generation in three cases:
 //
 //   - The metadata has no epoch, because the blob is new or an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.

@@ -170,9 +170,9 @@ func (o operation) busyError() error {
 
 // versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
 // operation, or is "". If the Container remembers the version with that ETag, versionAt sends no request.
-// Otherwise it reads the blob under the given lease ID. If the metadata has no grant although the Container
-// remembers one, an upload or a deletion has removed the grant, and versionAt returns a version with the
-// remembered grant.
+// Otherwise versionAt reads the blob under the given lease ID. If the metadata has no grant although the
+// Container remembers one, an upload or a deletion has removed the grant, and versionAt returns a version
+// with the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List implements [lease.Lister]. It yields an entry for every blob that is leased now, or that azlease has
+// List implements [lease.Lister]. List yields an entry for every blob that is leased now, or that azlease has
 // leased before. Each entry has the data that a read returns, and therefore no lease ID. The Until of an
 // entry is the latest time at which the last grant of azlease can end, but the lease can end later in the
 // cases that [Container.Do] describes. The service sends the list in pages of up to 5,000 blobs, and each

@@ -45,7 +45,8 @@ type metadata struct {
 	others map[string]*string
 }
 
-// readMetadata parses the metadata of a blob. It ignores the case of names, because net/http changes it.
+// readMetadata parses the metadata of a blob. readMetadata ignores the case of names, because net/http
+// changes it.
 func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 	var ours = map[string]string{}
 	for key, value := range all {

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// CheckName returns nil if a lease in a container can have the given name. Otherwise it returns a
+// CheckName returns nil if a lease in a container can have the given name. Otherwise CheckName returns a
 // [*lease.FieldError] with the Code [lease.ErrName].
 //
 // The name of a lease is also the name of its blob, so CheckName accepts only names that the service and all

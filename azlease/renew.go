@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// renew renews the lease for its whole duration. This usually takes one request. If the blob has changed
+// renew renews the lease for its whole duration. A renewal usually takes one request. If the blob has changed
 // since the Container last read its metadata, renew also reads the metadata.
 func (o operation) renew(id lease.ID) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, id)

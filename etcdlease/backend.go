@@ -22,10 +22,10 @@ type backend struct {
 	gate    *engine.Gate // List enters it by itself; engine.Store does so for all other requests
 }
 
-// emptyValue is the value of a new key. It has no epoch, so [firstEpoch] supplies one. The write that creates
-// a key must not grant the lease, because the client would have to choose the token before that write. In the
-// meantime, other clients could create the key, grant newer tokens, and delete the key, so that the late
-// write would grant an old token.
+// emptyValue is the value of a new key. A new key has no epoch of its own, so [firstEpoch] supplies one. The
+// write that creates a key must not grant the lease, because the client would have to choose the token before
+// that write. In the meantime, other clients could create the key, grant newer tokens, and delete the key, so
+// that the late write would grant an old token.
 var emptyValue = engine.Retained{}
 
 // Load reads the key, or creates it if it does not exist.
@@ -66,7 +66,7 @@ func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return found, err
 }
 
-// Swap replaces the value of a key only if its revision is still old. Otherwise it returns
+// Swap replaces the value of a key only if its revision is still old. Otherwise Swap returns
 // [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
@@ -81,7 +81,7 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 }
 
 // writeIf writes a value if the key was last modified at the given revision or, if that is 0, does not exist.
-// It returns the current entry of the key, and reports whether it has written the value.
+// writeIf returns the current entry of the key, and reports whether it has written the value.
 func (e *backend) writeIf(ctx context.Context, key string, revision int64, next engine.Retained) (engine.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {

@@ -55,8 +55,8 @@ func (e *backend) watching(ctx context.Context) (context.Context, context.Cancel
 }
 
 // A silenceLogger logs a warning if etcd answers no request for the length of a timeout. Such a period is
-// called a silence. It ends with the next answer, and causes at most one warning. A silence begins in these
-// cases:
+// called a silence. A silence ends with the next answer, and causes at most one warning. A silence begins in
+// these cases:
 //
 //   - A request is sent, and no silence has begun yet.
 //   - A request is answered while other requests are under way.

@@ -13,7 +13,7 @@ import (
 
 const pageSize = 500
 
-// List reads the keys in order, page by page. It skips keys that are not valid names of leases.
+// List reads the keys in order, page by page. List skips keys that are not valid names of leases.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		key := e.prefix + prefix

@@ -63,9 +63,9 @@ const mostRequests = 64
 
 const defaultSilenceWarning = 15 * time.Second
 
-// A Store keeps leases in etcd, although etcd has no clock. It is safe for use by several goroutines at once.
-// It need not be closed, and never closes its client. The documentation of [engine.Store] describes its
-// methods, except for these details:
+// A Store keeps leases in etcd, although etcd has no clock. A Store is safe for use by several goroutines at
+// once. A Store need not be closed, and never closes its client. The documentation of [engine.Store]
+// describes its methods, except for these details:
 //
 //   - Load is a linearizable read. If a lease has no key, Load creates it.
 //   - Swap returns the current Snapshot with a [lease.ErrConflict]. The Snapshot is zero if the key was
@@ -79,7 +79,7 @@ const defaultSilenceWarning = 15 * time.Second
 // too slow to renew one more lease, an acquire fails with an [engine.FullError].
 type Store struct{ *engine.Store }
 
-// New returns a Store that uses client. New sends no request. It returns a [*lease.FieldError] if client is
+// New returns a Store that uses client. New sends no request. New returns a [*lease.FieldError] if client is
 // nil or an option is out of range.
 func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if client == nil {
@@ -113,6 +113,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which computes each new record from the record that the
-// Store has seen last. So it sends fewer requests to etcd than an authority from [lease.NewAuthority], which
-// loads the record before every swap. It never refuses a request because of an outdated record.
+// Store has seen last. So the authority sends fewer requests to etcd than an authority from
+// [lease.NewAuthority], which loads the record before every swap. The authority never refuses a request
+// because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

@@ -70,7 +70,7 @@ func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	return found, nil
 }
 
-// get reads an object. It does not send a resourceVersion, so that the API server reads the object from etcd
+// get reads an object. The request has no resourceVersion, so that the API server reads the object from etcd
 // and not from its own cache.
 func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	ctx, ended := e.sending(ctx)
@@ -79,9 +79,9 @@ func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, e
 	return object, e.describeError(ctx, "get", key, err)
 }
 
-// Revision implements [engine.RevisionReader]. It returns the resourceVersion of a list, because the API
-// server numbers the writes of all objects, and a list that was requested without a resourceVersion is not
-// older than the request.
+// Revision implements [engine.RevisionReader]. Revision returns the resourceVersion of a list, because the
+// API server numbers the writes of all objects, and a list that was requested without a resourceVersion is
+// not older than the request.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -144,17 +144,17 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return engine.Entry{}, lease.ErrConflict
 	case err != nil:
-		// The update may have been applied, so the next update must read the object first. Otherwise it would
-		// fail with a conflict, and take three exchanges instead of two. If a server was slow for a moment,
-		// these additional requests would keep it slow.
+		// The update may have been applied, so the next update must read the object first. Otherwise the next
+		// update would fail with a conflict, and take three exchanges instead of two. If a server was slow
+		// for a moment, these additional requests would keep it slow.
 		e.cache.forget(key)
 		return engine.Entry{}, err
 	}
 	return e.entry(updated)
 }
 
-// reload reads the object again. It returns lease.ErrConflict if the object no longer exists or has another
-// version.
+// reload reads the object again. reload returns lease.ErrConflict if the object no longer exists or has
+// another version.
 func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {
@@ -171,8 +171,8 @@ func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry
 }
 
 // refuseForeign returns lease.ErrForeign for a request that would end or change the lease of another program.
-// It first reads the object again, because the other program might have released the lease. If the object no
-// longer exists or its version has changed, refuseForeign returns lease.ErrConflict.
+// refuseForeign first reads the object again, because the other program might have released the lease. If the
+// object no longer exists or its version has changed, refuseForeign returns lease.ErrConflict.
 func (e *backend) refuseForeign(ctx context.Context, key, version string) (engine.Entry, error) {
 	found, _, err := e.reload(ctx, key, version)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// ClientConfig returns a copy of c that is adapted for holding leases. It changes three things:
+// ClientConfig returns a copy of c that is adapted for holding leases. ClientConfig changes three things:
 //
 //   - If c sets no rate limit, the client has none. By default, client-go limits a client to 5 requests a
 //     second and delays all requests above this rate, including renewals. The API server has its own limits.

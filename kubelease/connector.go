@@ -10,8 +10,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// A connector opens and closes the connections of a client. It does two things that a transport of net/http
-// with HTTP/2 does not:
+// A connector opens and closes the connections of a client. A connector does two things that a transport of
+// net/http with HTTP/2 does not:
 //
 //   - When a connection is lost, a transport opens a new connection for each waiting request, and continues
 //     even if the request is canceled. Many requests would then cause as many TLS handshakes, and again after
@@ -114,7 +114,7 @@ func (o *conn) live() {
 	})
 }
 
-// Close closes the connection. If it was the only connection, the next request must open a new one.
+// Close closes the connection. If this was the only connection, the next request must open a new one.
 func (o *conn) Close() error {
 	c := o.connector
 	c.change(func() {

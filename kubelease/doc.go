@@ -44,10 +44,10 @@
 //   - acquireTime: the time of the last grant.
 //   - leaseTransitions: the number of grants.
 //
-// This package writes renewTime and acquireTime, but does not use them to decide who holds the lease. It
-// never deletes an object. If the object of a lease does not exist, even a call that only inspects the lease
-// creates the object. An update of an object preserves its labels, its owner references, and the annotations
-// of other programs.
+// This package writes renewTime and acquireTime, but does not use them to decide who holds the lease. This
+// package never deletes an object. If the object of a lease does not exist, even a call that only inspects
+// the lease creates the object. An update of an object preserves its labels, its owner references, and the
+// annotations of other programs.
 //
 // If the name of a lease is also valid as the name of a Kubernetes object, the object has this name. A valid
 // object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is
@@ -107,13 +107,13 @@
 // waiting elector notices it when it next reads the object. If the holder crashes, a waiting Session or
 // elector takes over after the duration of the lease.
 //
-// A lease that another program holds is reported as leased. It ends when its leaseDurationSeconds have passed
-// since the Store first saw the current version of the object. If leaseDurationSeconds is not set, the lease
-// never ends by itself. The Store reports an owner that begins with [ForeignOwner], and an ID that no request
-// may use. Such a lease has no fencing token, so no guard can reject a write of the other program after its
-// lease has ended. A request that would end or change the lease fails with [lease.ErrForeign], and
-// [Options.Limits] do not apply to it. If another program held the lease between two grants of this package,
-// the second grant still has a newer token than the first.
+// A lease that another program holds is reported as leased. Such a lease ends when its leaseDurationSeconds
+// have passed since the Store first saw the current version of the object. If leaseDurationSeconds is not
+// set, the lease never ends by itself. The Store reports an owner that begins with [ForeignOwner], and an ID
+// that no request may use. Such a lease has no fencing token, so no guard can reject a write of the other
+// program after its lease has ended. A request that would end or change the lease fails with
+// [lease.ErrForeign], and [Options.Limits] do not apply to it. If another program held the lease between two
+// grants of this package, the second grant still has a newer token than the first.
 //
 // At any time, at most one session or elector leads. The following weaknesses of client-go's elector, which
 // also exist without this package, are the exceptions:

@@ -16,9 +16,10 @@ const escapedPrefix = "x--"
 
 const maxObjectName = 253
 
-// objectName returns the name of the object for a lease. This is the name of the lease, if Kubernetes allows
-// it, and otherwise its escaped form. The escaped form has the prefix "x--", and every byte except a-z and
-// 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never share an object.
+// objectName returns the name of the object for a lease. If Kubernetes allows it, the object has the name of
+// the lease, and otherwise the escaped form of that name. The escaped form has the prefix "x--", and every
+// byte except a-z and 0-9 is written as a hyphen and two hexadecimal digits. Two different leases never share
+// an object.
 func objectName(name string) (string, error) {
 	if err := lease.CheckName(name); err != nil {
 		return "", err

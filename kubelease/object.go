@@ -29,8 +29,8 @@ type saved struct {
 	UID         types.UID       `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. It returns nil if the object has no annotation, or only one that
-// was copied from another object.
+// parse decodes the annotation of an object. parse returns nil if the object has no annotation, or only one
+// that was copied from another object.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -132,9 +132,9 @@ func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) er
 	return nil
 }
 
-// identity returns the holderIdentity for a record. It includes a part of the random lease ID, so that it
-// differs from the identity of every elector, because an elector treats a lease with its own identity as its
-// own.
+// identity returns the holderIdentity for a record. The holderIdentity includes a part of the random lease
+// ID, so that it differs from the identity of every elector, because an elector treats a lease with its own
+// identity as its own.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {

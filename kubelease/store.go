@@ -48,9 +48,9 @@ type Options struct {
 // have begun. It is below the 100 streams that an API server allows on one HTTP/2 connection.
 const mostRequests = 64
 
-// A Store keeps leases in the Lease objects of one namespace. It does not use a clock of Kubernetes. It is
-// safe for use by several goroutines at once. It has no Close method, and never closes its client. The
-// documentation of [engine.Store] describes its methods, except for these details:
+// A Store keeps leases in the Lease objects of one namespace. A Store does not use a clock of Kubernetes, and
+// is safe for use by several goroutines at once. A Store has no Close method, and never closes its client.
+// The documentation of [engine.Store] describes its methods, except for these details:
 //
 //   - Load reads the object from etcd and not from a cache. If a lease has no object, Load creates it.
 //   - Watch signals changes of the object, except renewals. It takes one read and one request that stays
@@ -62,7 +62,7 @@ const mostRequests = 64
 // server is too slow to renew one more lease, an acquire fails with an [engine.FullError].
 type Store struct{ *engine.Store }
 
-// New returns a Store for the leases of a namespace. New sends no request. It returns a [*lease.FieldError]
+// New returns a Store for the leases of a namespace. New sends no request. New returns a [*lease.FieldError]
 // if the client is nil, if Kubernetes does not allow the name of the namespace, or if an option is out of
 // range.
 //
@@ -99,9 +99,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // without a Load, and reads the record again before it refuses a request.
 func (s *Store) Authority() lease.Authority { return authority{s.Store.Authority()} }
 
-// Swap replaces the record only if its version is still old.Version. It stores the remaining time of
-// the new record as a duration. If another program holds the lease, Swap returns [lease.ErrForeign].
-// If next.Owner begins with [ForeignOwner], Swap returns a [*lease.FieldError].
+// Swap replaces the record only if its version is still old.Version. Swap stores the remaining time of the
+// new record as a duration. If another program holds the lease, Swap returns [lease.ErrForeign]. If
+// next.Owner begins with [ForeignOwner], Swap returns a [*lease.FieldError].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := checkSwap(old, next); err != nil {
 		return lease.Snapshot{}, err

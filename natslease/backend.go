@@ -58,10 +58,10 @@ func newBackend(js jetstream.JetStream, bucket string) *backend {
 // subject returns the NATS subject of a key.
 func (e *backend) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
-// emptyValue is the value of a new key. It has no epoch, so lowestEpoch supplies one. The write that creates
-// a key must not grant the lease, because the client would have to choose the token before that write. In the
-// meantime, other clients could create the key, grant newer tokens, and delete the key, so that the late
-// write would grant an old token.
+// emptyValue is the value of a new key. A new key has no epoch of its own, so lowestEpoch supplies one. The
+// write that creates a key must not grant the lease, because the client would have to choose the token before
+// that write. In the meantime, other clients could create the key, grant newer tokens, and delete the key, so
+// that the late write would grant an old token.
 var emptyValue = engine.Retained{}
 
 // Load reads the key from the leader of the stream, or creates the key if it does not exist. Before Load
@@ -90,8 +90,8 @@ func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap replaces the value of a key only if its revision is still old. Otherwise it returns an empty entry and
-// [lease.ErrConflict].
+// Swap replaces the value of a key only if its revision is still old. Otherwise Swap returns an empty entry
+// and [lease.ErrConflict].
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -185,8 +185,8 @@ func (e *backend) read(ctx context.Context, key string) (message, error) {
 	return m, call.failed(err)
 }
 
-// sendRepeatedly calls send, and again after each timeout until ctx is done. It returns the result of the
-// last call. The request must be read-only, because NATS can carry it out more than once.
+// sendRepeatedly calls send, and again after each timeout until ctx is done. sendRepeatedly returns the
+// result of the last call. The request must be read-only, because NATS can carry it out more than once.
 func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -229,8 +229,8 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the given revision of the key was current at some time during the call. If it cannot
-// prove this, it returns an error, usually [lease.ErrConflict]. To prove it, confirm writes to the key
+// confirm returns nil if the given revision of the key was current at some time during the call. If confirm
+// cannot prove this, it returns an error, usually [lease.ErrConflict]. To prove it, confirm writes to the key
 // confirmKey, on condition that the given revision is still the last revision of the key. Only a leader that
 // a majority of servers follows can acknowledge the write, and such a leader has received every earlier
 // revision.
@@ -262,7 +262,7 @@ const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 const busyTries = 20
 
 // errBusy means that NATS refused every attempt to write a key, because other writes of the key were in
-// progress. It wraps [lease.ErrConflict].
+// progress. errBusy wraps [lease.ErrConflict].
 var errBusy error = busyError{}
 
 type busyError struct{}

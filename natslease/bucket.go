@@ -14,8 +14,8 @@ import (
 )
 
 // checkBucket returns a [*lease.FieldError] if the configuration of the stream is not suitable for leases,
-// for example because NATS would remove records by itself. It accepts AllowDirect, which NATS sets by
-// default, because the Store never uses direct reads.
+// for example because NATS would remove records by itself. checkBucket accepts AllowDirect, which NATS sets
+// by default, because the Store never uses direct reads.
 func checkBucket(c jetstream.StreamConfig, subjects string) error {
 	for _, rule := range []struct {
 		broken              bool
@@ -60,8 +60,8 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
-// checkOnce checks the bucket, unless a check has succeeded already. One check serves all requests that wait
-// for it.
+// checkOnce checks the bucket, unless a check has succeeded already. All requests that wait for a check share
+// it.
 func (e *backend) checkOnce(ctx context.Context) error {
 	if e.checked.Load() {
 		return nil

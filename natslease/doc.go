@@ -20,9 +20,9 @@
 //
 // At any time, at most one holder has a lease. Every token of a lease is newer than all earlier tokens of the
 // lease. Both promises hold even after keys or the whole bucket are deleted or purged, after a server
-// restarts, and after the leader changes. They require that NATS keeps every acknowledged write, and that the
-// revision numbers of the bucket always rise. NATS loses writes, or its revision numbers decrease, in these
-// cases:
+// restarts, and after the leader changes. Both promises require that NATS keeps every acknowledged write, and
+// that the revision numbers of the bucket always rise. NATS loses writes, or its revision numbers decrease,
+// in these cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a write
 //     before the write is on the disk. By default, it syncs its disk every two minutes, even if the bucket

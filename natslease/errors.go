@@ -26,7 +26,7 @@ func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// failed records that the request failed, if err is not nil. It adds the name of the key or bucket to an
+// failed records that the request failed, if err is not nil. failed adds the name of the key or bucket to an
 // error of NATS, and for some errors also advice. If no retry can succeed, the result is a
 // [lease.PermanentError].
 func (c call) failed(err error) error {

@@ -11,8 +11,8 @@ import (
 // escape is the first character of an escaped byte in a key, before two upper-case hex digits.
 const escape = '='
 
-// confirmKey is the key that a Store writes to in order to confirm a read. It cannot be the key of a lease,
-// where two hex digits follow every '='.
+// confirmKey is the key that a Store writes to in order to confirm a read. confirmKey cannot be the key of a
+// lease, where two hex digits follow every '='.
 const confirmKey = "=confirm"
 
 // encode returns the key for the name of a lease. Letters, digits, '-', '/' and '_' stay as they are, and

@@ -17,7 +17,7 @@ import (
 // atOnce is the maximum number of leases that List reads at the same time. The gate can lower this number.
 const atOnce = 64
 
-// List reads all names and then the leases. It does not use a NATS consumer, because on a server that lags
+// List reads all names and then the leases. List does not use a NATS consumer, because on a server that lags
 // behind, a consumer delivers stale values. A consumer can also miss a lease that is renewed often: it
 // delivers keys in the order of their revisions, and each renewal moves the key of the lease to the end of
 // that order.
@@ -75,8 +75,8 @@ func (e *backend) list(ctx context.Context, name string) (l listed) {
 	return l
 }
 
-// listNames returns the sorted names that begin with prefix. It includes every name whose key existed before
-// the call.
+// listNames returns the sorted names that begin with prefix. The result includes every name whose key existed
+// before the call.
 //
 // A server that lags behind the leader can answer the request for the names. To detect this, listNames first
 // writes a message, and rejects every answer from a server that has not yet received that message.

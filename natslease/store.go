@@ -46,9 +46,9 @@ type Options struct {
 	Floor lease.Token
 }
 
-// A Store keeps leases in a key-value bucket of NATS JetStream. It does not use a clock of NATS. It is safe
-// for use by several goroutines at once. It has no Close method, and never closes its NATS client. The
-// documentation of [engine.Store] describes its methods, except for these details:
+// A Store keeps leases in a key-value bucket of NATS JetStream. A Store does not use a clock of NATS, and is
+// safe for use by several goroutines at once. A Store has no Close method, and never closes its NATS client.
+// The documentation of [engine.Store] describes its methods, except for these details:
 //
 //   - Load creates the key of a lease that has none: see Reads in the package documentation.
 //   - Swap returns a zero Snapshot with a [lease.ErrConflict].

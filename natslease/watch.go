@@ -105,7 +105,7 @@ func (w *watch) receive(m *nats.Msg) {
 	}
 }
 
-// take counts the message m and sends a signal. It returns false if an earlier message is missing.
+// take counts the message m and sends a signal. take returns false if an earlier message is missing.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

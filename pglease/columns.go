@@ -51,8 +51,8 @@ func roundUp(t time.Time) (up time.Time, nanos int) {
 	return t.Add(time.Duration(nanos)), nanos
 }
 
-// record returns the lease.Record in the columns. It checks every value, because a person can write a row by
-// hand.
+// record returns the lease.Record in the columns. record checks every value, because a person can write a row
+// by hand.
 func (c *columns) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

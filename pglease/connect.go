@@ -44,7 +44,7 @@ type outside struct {
 }
 
 // newOutside returns an outside beside a pool with a copy of the given configuration, which newOutside
-// changes. It returns nil if the pool limits the time of an attempt to connect.
+// changes. newOutside returns nil if the pool limits the time of an attempt to connect.
 func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil

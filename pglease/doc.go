@@ -29,7 +29,7 @@
 //	 jobs/nightly | leased | worker-1 | 2012-01-26 23:30:33.512307+00 |     7
 //
 // To free a lease, call lease_break. The holder learns of the break at its next renewal, or at once with
-// session.Options.Watch. It can use the rest of the grace period to stop its work:
+// session.Options.Watch. The holder can use the rest of the grace period to stop its work:
 //
 //	app=> select lease_break('jobs/nightly', '30 s');
 //
@@ -63,11 +63,11 @@
 // set backward, a lease that was reported as expired can be reported as leased again, until a request has
 // changed its row.
 //
-// If the server's clock is set forward, held leases end early. If it is set backward, they last longer. When
-// the clock has been set backward by more than a second, the Store logs by how much the clock is behind the
-// records, so that you can correct the clock. A lease whose holder renews it is not affected. If the holder
-// crashes, a Store reports the lease as expired when it has seen the record unchanged for the time that the
-// lease had left. Then another process can acquire the lease.
+// If the server's clock is set forward, held leases end early. If the clock is set backward, they last
+// longer. When the clock has been set backward by more than a second, the Store logs by how much the clock is
+// behind the records, so that you can correct the clock. A lease whose holder renews it is not affected. If
+// the holder crashes, a Store reports the lease as expired when it has seen the record unchanged for the time
+// that the lease had left. Then another process can acquire the lease.
 //
 // The server reads the time of a change while the row is locked, and the change becomes visible when it is
 // committed. If a Load reads the old row just before the commit, the server time that it returns can

@@ -77,7 +77,7 @@ func (e *busyError) Unwrap() []error {
 }
 
 // describeError adds advice and the name of the lease to an error, and marks the error with [lease.Permanent]
-// if no retry can succeed. It returns [lease.ErrConflict] as it is.
+// if no retry can succeed. describeError returns [lease.ErrConflict] as it is.
 func describeError(what, name string, err error) error {
 	if err == lease.ErrConflict {
 		return err

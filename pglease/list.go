@@ -26,9 +26,9 @@ select (
 ), {schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f`
 
-// List returns the leases whose names begin with prefix, sorted by name. It reads a few hundred rows in each
-// request. If a row is not a valid record, List yields an error for it, and continues with the next row. See
-// [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by name. List reads a few hundred rows in
+// each request. If a row is not a valid record, List yields an error for it, and continues with the next row.
+// See [lease.Lister].
 //
 // Unlike Load, List locks no rows, so List can report a lease as expired although a renewal that began before
 // the end of the lease is about to be committed.

@@ -14,8 +14,8 @@ import (
 
 // Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of its
 // row by hand. If a process commits a change but ends before it sends the notification, the signal comes
-// within a second, because the Store reads the watched rows once a second. It reads at most 10,000 rows each
-// second, so with more watched leases the signal can take longer.
+// within a second, because the Store reads the watched rows once a second. A Store reads at most 10,000 rows
+// each second, so with more watched leases the signal can take longer.
 //
 // All watches of a Store share one connection, which the first call of Watch opens and Close closes. If the
 // connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
@@ -69,9 +69,9 @@ func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error
 	return l.watches.Add(ctx, name, now)
 }
 
-// Close ends all watches. It waits until the notifications of all releases and breaks have been sent and all
-// goroutines of the Store have ended. Close does not close the pool. Load and Swap still work after Close,
-// but Watch returns an error that wraps [lease.ErrClosed].
+// Close ends all watches. Close waits until the notifications of all releases and breaks have been sent and
+// all goroutines of the Store have ended. Close does not close the pool. Load and Swap still work after
+// Close, but Watch returns an error that wraps [lease.ErrClosed].
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -100,8 +100,8 @@ type listener struct {
 	time serverTime
 }
 
-// listen returns a listener that uses conn. It returns an error if the database or the connection cannot be
-// used for leases. The caller must then call start.
+// listen returns a listener that uses conn. listen returns an error if the database or the connection cannot
+// be used for leases. The caller must then call start.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func Mark(tx pgx.Tx, name string) fencing.Mark {
 	return mark{func(ctx context.Context, query string, args ...any) row { return tx.QueryRow(ctx, query, args...) }, name}
 }
 
-// MarkSQL is like [Mark], for a transaction of database/sql. It panics if tx is nil.
+// MarkSQL is like [Mark], for a transaction of database/sql. MarkSQL panics if tx is nil.
 func MarkSQL(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("pglease: MarkSQL: tx must not be nil")

@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// Tables is the SQL that makes the tables, for tools that run migrations. It has the text of the file
+// Tables is the SQL that makes the tables, for tools that run migrations. Tables has the text of the file
 // tables.sql, which is a single statement.
 //
 //go:embed tables.sql

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Store keeps leases in PostgreSQL, through a pgx pool. It is a [lease.Store] that uses the clock of
-// the server, and also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by
+// A Store keeps leases in PostgreSQL, through a pgx pool. A Store is a [lease.Store] that uses the clock of
+// the server, and also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is safe for use by
 // several goroutines at once.
 type Store struct {
 	rows
@@ -29,7 +29,7 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that uses pool. New sends no request. It returns a [*lease.FieldError] if pool is nil
+// New returns a Store that uses pool. New sends no request. New returns a [*lease.FieldError] if pool is nil
 // or an option is out of range.
 func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {

@@ -17,8 +17,8 @@ type statement struct {
 }
 
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. It returns as soon as ctx is done, but
-	// calls done only when the connection is free again. After an error, the statement can still run, but
+	// queryRow runs a statement once and scans its row into dest. queryRow returns as soon as ctx is done,
+	// but calls done only when the connection is free again. After an error, the statement can still run, but
 	// nothing writes to dest. If [mustLeave] returns true for the error, queryRow closes the connection.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
@@ -49,7 +49,7 @@ func (s *rows) query(ctx context.Context, r engine.Request, st statement) error 
 
 // send runs a statement that the gate has let through. If a connection breaks, the server might have carried
 // out the statement even if the driver says that it did not, so send repeats only a statement that is safe to
-// repeat. Otherwise it removes the broken connections from the pool, so that the next request is likely to
+// repeat. Otherwise send removes the broken connections from the pool, so that the next request is likely to
 // get a working one.
 func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	u := &use{ctx: ctx, pass: pass}
@@ -89,7 +89,7 @@ func (s *rows) repeat(u *use, st statement) error {
 	}
 }
 
-// once runs a statement once. If it gets no connection, it returns a [*connectError] that says whether an
+// once runs a statement once. If once gets no connection, it returns a [*connectError] that says whether an
 // earlier request had a connection.
 func (s *rows) once(u *use, st statement) error {
 	u.users.Add(1)
@@ -103,9 +103,9 @@ func (s *rows) once(u *use, st statement) error {
 	return err
 }
 
-// A use is one request that has passed the gate. It leaves the gate when it no longer occupies a connection.
-// This can be after its context has ended, because some drivers do not return then. Such a request counts as
-// not answered.
+// A use is one request that has passed the gate. A use leaves the gate when its request no longer occupies a
+// connection. A request can occupy a connection after its context has ended, because some drivers do not
+// return then. Such a request counts as not answered.
 type use struct {
 	ctx   context.Context
 	pass  engine.Pass

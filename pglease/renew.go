@@ -15,8 +15,8 @@ const maxExactMicros = 1 << 53
 
 // renew replaces old.Record with next, which differs only in Until. The server computes the new Until from
 // its own clock. renew returns [lease.ErrConflict] if the lease has ended, if another transaction has locked
-// the row, or if the row differs from old.Record in more than its end. It also returns ErrConflict if the SQL
-// statement would have to round old.Record.Until or next.Duration.
+// the row, or if the row differs from old.Record in more than its end. renew also returns ErrConflict if the
+// SQL statement would have to round old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	_, nanos := roundUp(old.Record.Until)
 	micros := next.Duration.Microseconds()

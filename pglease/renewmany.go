@@ -8,18 +8,19 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// renewManySQL renews one or many leases in one statement. It reads the time once, after it has locked all
-// rows. It skips a row that another transaction has locked, and the Store then renews that lease with
-// [Store.Load] and [Store.Swap]. The statement sets the versions itself, so that no trigger runs.
+// renewManySQL renews one or many leases in one statement. The statement reads the time once, after it has
+// locked all rows. The statement skips a row that another transaction has locked, and the Store then renews
+// that lease with [Store.Load] and [Store.Swap]. The statement sets the versions itself, so that no trigger
+// runs.
 //
 // The statement also renews a row that differs from the remembered record only in its end and its version,
 // because then the answer to an earlier renewal was lost. While the server is slow, many renewals time out
 // and are repeated. If each of them needed a Load and a Swap of its own, the server would stay slow.
 //
 // The planner does not know how many leases the statement renews, and could choose a plan that reads the
-// whole table. The statement is written so that every possible plan looks up one row at a time. It finds and
-// locks a row through the index, and updates the row through its ctid, which does not change while the row is
-// locked.
+// whole table. The statement is written so that every possible plan looks up one row at a time. The statement
+// finds and locks a row through the index, and updates the row through its ctid, which does not change while
+// the row is locked.
 const renewManySQL = `
 with wanted as (
 	select * from json_to_recordset($1::json) w(i integer, name text, id uuid, epoch bigint, owner text, duration text, micros bigint)

@@ -15,14 +15,14 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An SQLStore keeps leases in PostgreSQL, through database/sql. It is like a [Store] without Watch, but its
-// changes wake the processes that wait through a Store. The driver must accept placeholders such as $1, as
-// pgx and lib/pq do. A request returns when its context is done, even if the driver does not return, but its
-// connection then stays in use. An SQLStore is safe for use by several goroutines at once.
+// An SQLStore keeps leases in PostgreSQL, through database/sql. An SQLStore is like a [Store] without Watch,
+// but its changes wake the processes that wait through a Store. The driver must accept placeholders such as
+// $1, as pgx and lib/pq do. A request returns when its context is done, even if the driver does not return,
+// but its connection then stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
-// NewSQL returns an SQLStore that uses db. NewSQL sends no request. It returns a [*lease.FieldError] if db is
-// nil or an option is out of range.
+// NewSQL returns an SQLStore that uses db. NewSQL sends no request. NewSQL returns a [*lease.FieldError] if
+// db is nil or an option is out of range.
 //
 // With the driver of pgx, call db.SetMaxOpenConns with 4 or more before NewSQL. With lib/pq, do not limit the
 // number of connections: lib/pq does not close a connection that dies silently, so such connections could use
@@ -49,7 +49,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 // [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
-// Close waits until the notifications of all releases and breaks have been sent. It does not close the
+// Close waits until the notifications of all releases and breaks have been sent. Close does not close the
 // database. Load and Swap still work after Close.
 func (s *SQLStore) Close() { s.close() }
 
@@ -88,7 +88,7 @@ func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, ar
 	return &connectError{err: err, unbounded: true}
 }
 
-// query runs a statement once, and sets connected as soon as it has a connection. It uses an sql.Conn,
+// query runs a statement once, and sets connected as soon as it has a connection. query uses an sql.Conn,
 // because sql.DB repeats a statement after driver.ErrBadConn. lib/pq returns this error even if the server
 // has already carried out the statement.
 func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {

@@ -13,11 +13,11 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// putSQL is the SQL with which [Store.Swap] replaces an existing row. It sets the version itself, so that no
-// trigger runs. The statement reads the clock once, after it has locked the row, and changes the row only
-// before the deadline that [swapDeadline] returns. A deadline of null means that the lease has ended or never
-// ends. The time of the change is then not before the end of the lease, even if the clock was set back. The
-// statement returns the time of the change.
+// putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the version itself,
+// so that no trigger runs. The statement reads the clock once, after it has locked the row, and changes the
+// row only before the deadline that [swapDeadline] returns. A deadline of null means that the lease has ended
+// or never ends. The time of the change is then not before the end of the lease, even if the clock was set
+// back. The statement returns the time of the change.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update
@@ -72,8 +72,8 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
 
-// swapDeadline returns old.Record.Until, rounded up to a whole microsecond. It returns nil if the lease does
-// not end, or had already ended at the time old.Now.
+// swapDeadline returns old.Record.Until, rounded up to a whole microsecond. swapDeadline returns nil if the
+// lease does not end, or had already ended at the time old.Now.
 func swapDeadline(old lease.Snapshot) *time.Time {
 	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
 		return nil
@@ -83,7 +83,7 @@ func swapDeadline(old lease.Snapshot) *time.Time {
 }
 
 // conflictOr returns [lease.ErrConflict] if err means that a write was certainly not applied, because of
-// another transaction or because the lease has ended. Otherwise it returns err.
+// another transaction or because the lease has ended. Otherwise conflictOr returns err.
 func conflictOr(err error) error {
 	switch state := sqlState(err); {
 	case errors.Is(err, sql.ErrNoRows), state == serializationFailure, state == deadlockDetected:

@@ -59,8 +59,8 @@ func (l *listener) sweep(ctx context.Context) error {
 	return rows.Err()
 }
 
-// nextNames returns the names of the leases in the next sweep. It returns every watched lease once before it
-// returns any lease again.
+// nextNames returns the names of the leases in the next sweep. nextNames returns every watched lease once
+// before it returns any lease again.
 func (l *listener) nextNames() []sweptName {
 	watched := l.watches.All()
 	if len(l.queue) == 0 {

@@ -72,18 +72,18 @@
 //
 // The epoch of a name without a record is the highest epoch in its bucket or, if that is greater, the current
 // time in microseconds, rounded down to a multiple of [Options.Keep]. Tokens therefore keep rising after a
-// record has expired or was deleted, and usually even after a loss of all data. They do not if all data is
-// lost within [Options.Keep] after the acquire of a name that had no record: this name can get the same
-// tokens again.
+// record has expired or was deleted, and usually even after a loss of all data. The exception is a lease that
+// had no record when it was acquired: if all data is lost within [Options.Keep] after that, the lease can get
+// the same tokens again.
 //
 // # Time
 //
 // The server decides by its own clock, which the scripts read with TIME, whether a lease has expired. If this
-// clock is set forward, leases end early. If it is set backward, leases last longer. When it has been set
-// backward by more than a second, the Store logs a warning, at most once a minute. A process that has then
-// seen the record of a lease unchanged for the duration of the lease treats the lease as ended, so that the
-// lease of a crashed holder does not stay locked until the clock has caught up. The clock of a client need
-// not show the right time, but it must run at the right rate: see session.Options.
+// clock is set forward, leases end early. If the clock is set backward, leases last longer. When it has been
+// set backward by more than a second, the Store logs a warning, at most once a minute. A process that has
+// then seen the record of a lease unchanged for the duration of the lease treats the lease as ended, so that
+// the lease of a crashed holder does not stay locked until the clock has caught up. The clock of a client
+// need not show the right time, but it must run at the right rate: see session.Options.
 //
 // Each record stores the time of its last write, and no later request for the record uses an earlier time. If
 // the server's clock is set backward, requests use the time in the record until the clock has passed it.

@@ -6,10 +6,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FailoverOptions returns options for redis.NewFailoverClient. They limit each request to a sentinel to one
-// second, without retries. The client then turns away from a frozen sentinel, which accepts connections but
-// never answers, after about three seconds. With the defaults of go-redis, that takes about 16 s. A Store
-// cannot shorten this time, because only the client sends requests to the sentinels.
+// FailoverOptions returns options for redis.NewFailoverClient. The options limit each request to a sentinel
+// to one second, without retries. The client then turns away from a frozen sentinel, which accepts
+// connections but never answers, after about three seconds. With the defaults of go-redis, that takes about
+// 16 s. A Store cannot shorten this time, because only the client sends requests to the sentinels.
 //
 // The master is the name of the primary in the configuration of the sentinels. Set further options, such as
 // Password, before you make the client.

@@ -14,8 +14,8 @@ import (
 )
 
 // A Mark stores the newest fencing token that a resource in Redis has seen, as a string under a key of its
-// own. It implements [fencing.Mark]. In a cluster, the mark and the data must be in one slot, so give both
-// keys the same text in braces, such as "{accounts}:mark" and "{accounts}:total".
+// own. A Mark implements [fencing.Mark]. In a cluster, the mark and the data must be in one slot, so give
+// both keys the same text in braces, such as "{accounts}:mark" and "{accounts}:total".
 //
 // A holder calls [fencing.Advance] before it reads the data, and then writes the data with a [Script], which
 // compares the token and writes in one step:
@@ -82,7 +82,7 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 	return cmp.Or(newer, tok), nil
 }
 
-// A Script is a Lua script that writes guarded data. It is safe for use by several goroutines at once.
+// A Script is a Lua script that writes guarded data. A Script is safe for use by several goroutines at once.
 type Script struct{ script *redis.Script }
 
 // NewScript returns a Script with the given Lua text, which gets the arguments of [Script.Run] in KEYS and
@@ -92,7 +92,7 @@ func NewScript(lua string) *Script {
 	return &Script{redis.NewScript(compare + "table.remove(KEYS, 1)\ntable.remove(ARGV, 1)\n" + lua)}
 }
 
-// Run raises the mark to tok and runs the script, in one step. It does not run the script in the following
+// Run raises the mark to tok and runs the script, in one step. Run does not run the script in the following
 // cases:
 //
 //   - If the mark is newer than tok, Run returns a [*fencing.StaleError].
@@ -124,7 +124,7 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 }
 
 // newer returns the mark if the script refused a token because the mark is greater, and the empty token if
-// err is nil. It finds the mark in the text of err. If the mark is malformed, newer returns an error that
+// err is nil. newer finds the mark in the text of err. If the mark is malformed, newer returns an error that
 // wraps a [*lease.FieldError]. Every error names the key of the mark, and begins with verb, such as
 // "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {

@@ -21,9 +21,9 @@ func (e *policyError) Error() string { return e.err.Error() }
 func (e *policyError) Unwrap() error { return e.err }
 
 // checkNew checks the eviction policy on each new connection, because the policy of a promoted replica can
-// differ from that of the old primary. It also warns, once in the life of the Store, if the server has no
-// append-only file. Its error is wrapped twice, because go-redis removes the outer wrapper with
-// errors.Unwrap.
+// differ from that of the old primary. checkNew also warns, once in the life of the Store, if the server has
+// no append-only file. The error of checkNew is wrapped twice, because go-redis removes the outer wrapper
+// with errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
 		return nil
@@ -36,9 +36,9 @@ func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// warnIfForgetful warns if the answer to INFO persistence shows that the server has no append-only file. It
-// ignores the answer of a server that is loading its data after a restart, because such a server reports that
-// it has no append-only file whatever its settings are.
+// warnIfForgetful warns if the answer to INFO persistence shows that the server has no append-only file.
+// warnIfForgetful ignores the answer of a server that is loading its data after a restart, because such a
+// server reports that it has no append-only file whatever its settings are.
 func (s *Store) warnIfForgetful(info string) {
 	if field(info, "aof_enabled") == "0" && field(info, "loading") == "0" && !s.warned.Swap(true) {
 		slog.Warn("lease: the Redis server keeps no append-only file, so it forgets held leases and the newest tokens when it crashes: set appendonly yes and appendfsync always")

@@ -94,7 +94,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. It checks every value, because a person can write a hash by hand.
+// parseFields parses the fields of a hash. parseFields checks every value, because a person can write a hash
+// by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

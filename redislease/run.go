@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A request is attempted at most maxAttempts times, with pauses of retryPause. It is repeated only if a
-// server has answered that it did not carry out the request.
+// A request is attempted at most maxAttempts times, with pauses of retryPause. A request is repeated only if
+// a server has answered that it did not carry out the request.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond

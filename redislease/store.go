@@ -82,8 +82,8 @@ func (o *Options) complete() (v Options, floor uint64, err error) {
 	return v, floor, err
 }
 
-// A Store keeps leases in Redis or Valkey. It is a [lease.Store] that uses the clock of the server, and
-// also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. It is safe for use by several
+// A Store keeps leases in Redis or Valkey. A Store is a [lease.Store] that uses the clock of the server, and
+// also a [lease.Watcher], a [lease.Lister] and a [lease.Limiter]. A Store is safe for use by several
 // goroutines at once.
 type Store struct {
 	options Options
@@ -111,8 +111,8 @@ type Store struct {
 // the options of the client, but its connections respect contexts and never retry a request. [Store.Close]
 // closes these connections. Hooks of the client are not called.
 //
-// New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range.
-// It rejects a [*redis.Ring], which moves names to other servers when a server is down.
+// New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range. New
+// rejects a [*redis.Ring], which moves names to other servers when a server is down.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	options, lowest, err := o.complete()
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.re
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
 
 // Close ends all watches, closes the connections of the Store, and waits until all its goroutines have ended.
-// It does not close the client that was passed to [New]. Running requests fail, and so do requests after
+// Close does not close the client that was passed to [New]. Running requests fail, and so do requests after
 // Close. If another call of Close is running, Close waits until that call has ended.
 func (s *Store) Close() {
 	s.mu.Lock()
@@ -165,8 +165,8 @@ func (s *Store) Close() {
 	s.closeLines()
 }
 
-// buckets is the number of buckets for names. It must never change, because programs with different numbers
-// would store the same lease under different keys.
+// buckets is the number of buckets for names. This number must never change, because programs with different
+// numbers would store the same lease under different keys.
 const buckets = 1 << 14
 
 // bucket returns the bucket of a name as a number in braces, by which a cluster chooses the server of a key.

@@ -47,7 +47,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 
 // renew replaces old.Record with next, which differs only in Until: the server computes the new Until from
 // its own time. renew returns [lease.ErrConflict] if another field of the record has changed, or if the lease
-// has ended. It also returns ErrConflict if the server's clock is behind the time in the record, or if
+// has ended. renew also returns ErrConflict if the server's clock is behind the time in the record, or if
 // old.Version does not end with a number.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	number, known := numberOf(old.Version)
@@ -88,12 +88,12 @@ func numberOf(version string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// randomWord returns the random part of a version. Without it, a write could get the same version as an
-// earlier write that was lost in a failover or a restart.
+// randomWord returns the random part of a version. Without this random part, a write could get the same
+// version as an earlier write that was lost in a failover or a restart.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the time at which a swap is too late, because the state in old.Record ends. It returns
-// "" if there is no such time, or if the state had already ended at old.Now.
+// swapDeadline returns the time at which a swap is too late, because the state in old.Record ends.
+// swapDeadline returns "" if there is no such time, or if the state had already ended at old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""

@@ -1,7 +1,7 @@
-// Rolling shows a rolling update of a Deployment from client-go's elector to this library. It starts three
-// replicas with electors, and replaces them one after the other by replicas that use a Session. Meanwhile,
-// old and new replicas contend for the same object. Rolling prints which replica leads, and fails if two
-// replicas lead at once.
+// Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling starts
+// three replicas with electors, and replaces them one after the other by replicas that use a Session.
+// Meanwhile, old and new replicas contend for the same object. Rolling prints which replica leads, and fails
+// if two replicas lead at once.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main

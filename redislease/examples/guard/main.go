@@ -1,10 +1,10 @@
 //go:build unix
 
-// Guard shows that a late write of a process that has lost its lease is refused. It starts two processes. The
-// first process holds the lease and increments a counter in Redis, until Guard pauses the process. The second
-// process then takes over the lease and continues to count. When Guard resumes the first process in the
-// middle of its work, the next write of that process is refused, because the second process has written with
-// a newer token. No count is lost.
+// Guard shows that a late write of a process that has lost its lease is refused. Guard starts two processes.
+// The first process holds the lease and increments a counter in Redis, until Guard pauses the process. The
+// second process then takes over the lease and continues to count. When Guard resumes the first process in
+// the middle of its work, the next write of that process is refused, because the second process has written
+// with a newer token. No count is lost.
 //
 //	go run ./examples/guard -url redis://localhost:6379
 package main
