@@ -50,7 +50,7 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a break with
-// period p, if the service answered that leaseTime seconds remain. The documentation calls this time
+// period p. The service has answered that leaseTime seconds remain. The documentation calls this time
 // approximate: the service truncates it to whole seconds, and the emulator Azurite rounds it. After a break
 // with a period, the lease stays locked for at most that period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {

@@ -20,8 +20,8 @@ import (
 // this Container has sent or read. The lease can end after Until if a program without azlease has leased the
 // blob since the last grant, or if the read happens between the two steps of a grant.
 //
-// The result of a refused request is empty, except that the result of a refused renewal of a breaking lease
-// contains the remaining time, which Do then requests from the service.
+// The result of a refused request is empty, except if the renewal of a breaking lease is refused: Do then
+// requests the remaining time from the service, and the result contains it.
 //
 // Do refuses a request whose Version is older than 2012-02-12. Do drops fractions of a second from a duration
 // and from a break period, because the service counts time in whole seconds.

@@ -51,7 +51,7 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 		g.duration = lease.Infinite
 		return newResult(id, s, g, lease.Infinite, lease.Infinite)
 	case g.duration == 0 || (s == lease.Leased || s == lease.Expired) && g.duration == lease.Infinite:
-		g.duration = limits.MaxDuration // the lease in force is finite, and is not the last grant
+		g.duration = limits.MaxDuration // the blob has a finite lease, which is not the last grant
 	}
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }

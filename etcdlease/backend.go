@@ -80,8 +80,9 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	return found, err
 }
 
-// writeIf writes a value if the key was last modified at the given revision or, if that is 0, does not exist.
-// writeIf returns the current entry of the key, and reports whether it has written the value.
+// writeIf writes a value if the key was last modified at the given revision. A revision of 0 means that the
+// key must not exist. writeIf returns the current entry of the key, and reports whether it has written the
+// value.
 func (e *backend) writeIf(ctx context.Context, key string, revision int64, next engine.Retained) (engine.Entry, bool, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {

@@ -79,9 +79,8 @@ func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, e
 	return object, e.describeError(ctx, "get", key, err)
 }
 
-// Revision implements [engine.RevisionReader]. Revision returns the resourceVersion of a list, because the
-// API server numbers the writes of all objects, and a list that was requested without a resourceVersion is
-// not older than the request.
+// Revision implements [engine.RevisionReader] with a list request, because the API server numbers the writes
+// of all objects. A list that was requested without a resourceVersion is not older than the request.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {

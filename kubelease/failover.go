@@ -35,9 +35,9 @@ func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(co
 	}
 }
 
-// closeConnections closes the connections of the client, which may lead to an API server that does not answer
-// or has lost its etcd, although other API servers have the same address. If the client was not made with
-// [ClientConfig], only the connections that no request uses are closed.
+// closeConnections closes the connections of the client, because they may lead to an API server that does not
+// answer or has lost its etcd. The next request can then reach another API server at the same address. If the
+// client was not made with [ClientConfig], only the connections that no request uses are closed.
 func (e *backend) closeConnections() bool {
 	c, ok := e.client.RESTClient().(*rest.RESTClient)
 	if !ok || c == nil || c.Client == nil {

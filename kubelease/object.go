@@ -132,9 +132,8 @@ func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) er
 	return nil
 }
 
-// identity returns the holderIdentity for a record. The holderIdentity includes a part of the random lease
-// ID, so that it differs from the identity of every elector, because an elector treats a lease with its own
-// identity as its own.
+// identity returns the holderIdentity for a record. An elector treats a lease with its own identity as its
+// own, so the holderIdentity includes a part of the random lease ID, which no elector has in its identity.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {

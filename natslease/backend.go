@@ -253,8 +253,8 @@ func (e *backend) put(ctx context.Context, key string, revision uint64, next eng
 	return e.newEntry(next, written, true), nil
 }
 
-// While the stream has no leader, no server receives a published message, so the client publishes the message
-// again, up to noLeaderTries times, with a pause of noLeaderWait before each attempt.
+// While the stream has no leader, no server receives a published message. The client then publishes the
+// message again, up to noLeaderTries times, with a pause of noLeaderWait before each attempt.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
 // busyTries is how often a client repeats a message that NATS has refused because of another write of the
@@ -338,8 +338,8 @@ func (e *backend) entry(m message) (engine.Entry, error) {
 }
 
 // newEntry returns the entry for a value and its revision. If the value was written by hand, byStore is
-// false. An epoch that comes from a revision is the floor plus that revision, because every grant of a Store
-// with a floor has an epoch below the floor plus its own revision. So the epoch is new even after a deletion.
+// false. The epoch of a new key, or of a value that was written by hand, is at least the floor plus
+// lowestEpoch. Such an epoch is new even after a deletion, because the epoch of every earlier grant is lower.
 func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) engine.Entry {
 	if kept == emptyValue || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))

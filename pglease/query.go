@@ -32,12 +32,12 @@ type database interface {
 	connectionBroke(err error) bool
 }
 
-// read runs a statement that is safe to repeat, as soon as the gate lets it through.
+// read runs a statement that is safe to repeat, as soon as the [engine.Gate] of the store allows it.
 func (s *rows) read(ctx context.Context, sql string, args, dest []any) error {
 	return s.query(ctx, engine.Request{}, statement{sql, args, dest, true})
 }
 
-// query runs a statement as soon as the gate lets it through.
+// query runs a statement as soon as the [engine.Gate] of the store allows it.
 func (s *rows) query(ctx context.Context, r engine.Request, st statement) error {
 	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
@@ -47,10 +47,10 @@ func (s *rows) query(ctx context.Context, r engine.Request, st statement) error 
 	return s.send(ctx, pass, st)
 }
 
-// send runs a statement that the gate has let through. If a connection breaks, the server might have carried
-// out the statement even if the driver says that it did not, so send repeats only a statement that is safe to
-// repeat. Otherwise send removes the broken connections from the pool, so that the next request is likely to
-// get a working one.
+// send runs a statement that the [engine.Gate] of the store has allowed. If a connection breaks, the server
+// might have carried out the statement even if the driver says that it did not, so send repeats only a
+// statement that is safe to repeat. Otherwise send removes the broken connections from the pool, so that the
+// next request is likely to get a working one.
 func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	u := &use{ctx: ctx, pass: pass}
 	u.users.Store(1)
@@ -64,9 +64,8 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 
 // repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement
 // because the server is read-only, repeat runs the statement on all idle connections, and then on a new
-// connection. If a connection broke, a statement that is safe to repeat is repeated as often as there are
-// open connections: after a restart of the server, the pool can hand out all its broken connections before it
-// opens a new one.
+// connection. After a restart of the server, the pool can hand out all its broken connections before it opens
+// a new one. So a statement that is safe to repeat is repeated as often as there are open connections.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {

@@ -66,8 +66,8 @@ type renewed struct {
 	at      time.Time
 }
 
-// renewMany sends renewals, which the gate has let pass, in one statement. A lease is not renewed if it has
-// ended, or if its row has changed or is locked.
+// renewMany sends renewals, which the [engine.Gate] of the store has allowed, in one statement. A lease is
+// not renewed if it has ended, or if its row has changed or is locked.
 func (s *rows) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]renewed, error) {
 	type numbered struct {
 		I int `json:"i"`
