@@ -21,8 +21,8 @@ func (e *backend) describeError(what, key string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("etcdlease: %s key %q: %w", what, key, err), e.advice(err), permanent)
 }
 
-// permanentErrors has the errors that recur until a person has corrected the user name or the password of the
-// client, or the roles of that user.
+// permanentErrors recur until a person has corrected the user or the password of the client, or the user's
+// roles.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *backend) advice(err error) string {

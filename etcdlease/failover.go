@@ -101,7 +101,6 @@ func (s *silenceLogger) wait(d time.Duration) {
 	s.timer.Reset(d)
 }
 
-// overdue warns if a request is still waiting for its answer.
 func (s *silenceLogger) overdue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -143,7 +143,6 @@ func (o *outside) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// put makes a connection idle, or closes it if it is not needed any more.
 func (o *outside) put(conn *pgx.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -29,7 +29,7 @@ type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
 	ended  chan struct{} // closed when the connection is lost
-	tasks  *tasks.Group  // of the Store, which has the goroutines of the listener too
+	tasks  *tasks.Group  // the goroutines of the Store, including those of the listener
 	check  func()        // called once a second
 
 	watches engine.Watches[struct{}] // closed when the connection is lost

@@ -155,7 +155,7 @@ type single struct {
 	asked    time.Time
 	asking   bool      // a check is under way
 	dials    int       // attempts to connect through the sentinels that are under way
-	since    time.Time // when the first of these attempts began, or the last one ended
+	since    time.Time // when the first of these attempts began, or another one ended
 	primary  string    // the address that a sentinel named last
 	stale    bool      // client has connections to an earlier primary
 }
