@@ -11,8 +11,8 @@ import (
 )
 
 // breakIn breaks the lease with the period p. If the answer of the service has a remaining time above zero,
-// the lease is now breaking. If it has no such time, and p is shorter than a second, the lease is now broken.
-// Otherwise breakIn reads the blob to find out whether the lease is still breaking.
+// the lease is now breaking. If the answer has no remaining time, and p is shorter than a second, the lease
+// is now broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
 	if err != nil {
@@ -50,9 +50,9 @@ func (o operation) breakIn(p lease.Period) (lease.Result, error) {
 }
 
 // lockedBounds returns the shortest and the longest time for which a lease can stay locked after a break with
-// period p. The service has answered that leaseTime seconds remain. The documentation calls this time
-// approximate: the service truncates it to whole seconds, and the emulator Azurite rounds it. After a break
-// with a period, the lease stays locked for at most that period.
+// period p. The parameter leaseTime is the remaining time, in seconds, in the answer to the break. The
+// documentation calls this time approximate: the service truncates it to whole seconds, and the emulator
+// Azurite rounds it. After a break with a period, the lease stays locked for at most that period.
 func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 	t := time.Duration(leaseTime) * time.Second
 	least, most = max(0, t-time.Second), t+time.Second
@@ -92,11 +92,11 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 	return newResult(id, lease.Breaking, v.grant, least, most)
 }
 
-// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can end.
-// Both are computed from several answers of the service. Two answers that are 0.1 s apart can differ by a
-// second, because they have whole seconds. If only the newest answer were used, a renewal could report an end
-// that is up to a second earlier. The holder would then lose up to a second of its grace period, and get
-// another warning of the same break.
+// A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can end. A
+// breakTable computes both times from several answers of the service. Two answers that are 0.1 s apart can
+// differ by a second, because they have whole seconds. If only the newest answer were used, a renewal could
+// report an end that is up to a second earlier. The holder would then lose up to a second of its grace
+// period, and get another warning of the same break.
 type breakTable struct {
 	most int
 
@@ -111,10 +111,10 @@ type lockedTime struct {
 	least, most time.Time   // the earliest and the latest time at which the lease can end
 }
 
-// addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The service
-// has answered that leaseTime seconds remain, to a request that was sent at sentAt. If an earlier answer gave
-// a later time for one of the two bounds, addAnswer uses the later time, unless it contradicts the new
-// answer.
+// addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The parameter
+// leaseTime is the remaining time, in seconds, in the answer to a request that was sent at sentAt. If an
+// earlier answer gave a later time for one of the two bounds, addAnswer uses the later time, unless it
+// contradicts the new answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

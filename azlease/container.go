@@ -33,7 +33,7 @@ type Options struct {
 const DefaultNames = 65_536
 
 // A Container grants leases on the blobs in one Azure container. A Container is a [lease.Authority] and a
-// [lease.Lister]. Several goroutines may call its methods at once. A Container need not be closed.
+// [lease.Lister]. Several goroutines may use a Container at once. A Container need not be closed.
 type Container struct {
 	client *container.Client
 	known  versionCache

@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, it calls the
-// lease operation of the same name of the service. For a read, it gets the properties of the blob. For a
-// write, it stores the metadata of the blob again without changes.
+// Do implements [lease.Authority]. For an acquire, a renewal, a change, a release or a break, Do calls the
+// service's lease operation of the same name. For a read, Do gets the properties of the blob. For a write, Do
+// stores the metadata of the blob again without changes.
 //
 // The service does not report lease IDs. A result therefore contains an ID only if the request contained it,
 // or if another holder has handed the lease over to an ID with which an acquire through this Container was

@@ -66,8 +66,8 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	return heldResult(req.Proposed, g), nil
 }
 
-// undo releases a lease that was acquired but has no token. If the context has ended, it sends no request. If
-// the release arrives late, after the holder has acquired the lease again under the same ID, it has no
+// undo releases a lease that was acquired but has no token. If the context has ended, undo sends no request.
+// If the release arrives late, after the holder has acquired the lease again under the same ID, it has no
 // effect, because it is conditional on an ETag that the second acquire has changed. If undo fails, the holder
 // can still release the lease under the same ID, and a finite lease expires.
 //
@@ -144,8 +144,8 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 	return grant{}, o.busyError()
 }
 
-// nextEpoch returns the epoch of the grant after version v, which is usually the epoch of v plus 1. In
-// the following cases, it is the first epoch of a new generation:
+// nextEpoch returns the epoch of the grant after version v, which is usually the epoch of v plus 1. In the
+// following cases, nextEpoch returns the first epoch of a new generation:
 //
 //   - The version v has no epoch.
 //   - An upload or a deletion has removed a grant that might be newer than the grant of v.

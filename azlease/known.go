@@ -15,8 +15,8 @@ type version struct {
 	etag azcore.ETag
 	metadata
 
-	// lost means that an upload or a deletion has removed the grant from the metadata. Before that, another
-	// process might have written a newer epoch.
+	// lost means that an upload or a deletion has removed the grant from the metadata. Another process might
+	// have written a newer epoch before the removal.
 	lost bool
 }
 
@@ -35,7 +35,7 @@ func (k *versionCache) get(name string) version {
 	return k.m[name]
 }
 
-// put remembers a version of a blob. If the cache is full, it removes the version of another blob.
+// put remembers a version of a blob. If the cache is full, put removes the version of another blob.
 func (k *versionCache) put(name string, v version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,7 +61,7 @@ type askedIDs struct {
 	m  map[string]lease.ID
 }
 
-// add remembers id. If the limit is reached, it removes another ID.
+// add remembers id. If the limit is reached, add removes another ID.
 func (k *askedIDs) add(id lease.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

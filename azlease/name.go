@@ -13,7 +13,7 @@ import (
 // [*lease.FieldError] with the Code [lease.ErrName].
 //
 // The name of a lease is also the name of its blob, so CheckName accepts only names that the service and all
-// its clients leave unchanged. The rules of [lease.CheckName] apply, and these:
+// its clients leave unchanged. Besides the rules of [lease.CheckName], these rules apply:
 //
 //   - The name has at most 1024 UTF-16 units, and at most 254 segments between slashes.
 //   - No segment is empty or ends with a dot.

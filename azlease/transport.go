@@ -10,8 +10,8 @@ import (
 // NewTransport returns a transport for the ClientOptions of a container client. If a server gives no answer,
 // or answers with a status of 500 or above, the transport closes the idle connections of c before the next
 // request. The next request therefore opens a new connection, to the server that now has the address of the
-// account. Without this transport, it could go to the same server again. Several goroutines may use the
-// transport at once.
+// account. Without this transport, the next request could go to the same server again. Several goroutines may
+// use the transport at once.
 //
 // If c is nil, the transport uses its own client, with a copy of [http.DefaultTransport] that keeps enough
 // idle connections for all requests of a Container. With fewer idle connections, most requests of a process

@@ -66,8 +66,8 @@ func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return found, err
 }
 
-// Swap replaces the value of a key only if its revision is still old. Otherwise Swap returns
-// [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
+// Swap replaces the value of a key only if the revision of the key still equals the parameter old. Otherwise
+// Swap returns [lease.ErrConflict] and the current entry, which is empty if the key was deleted.
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseInt(old, 10, 64)
 	if err != nil || revision <= 0 {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// ClientConfig returns a configuration for the [clientv3.Client] of a Store. If you change it, keep these
-// settings:
+// ClientConfig returns a configuration for the [clientv3.Client] of a Store. If you change the configuration,
+// keep these settings:
 //
 //   - Keepalive. Without it, a client never recovers from a connection that dies silently, for example in a
 //     firewall. With it, the client sends a ping if it has received nothing for 10 s, the shortest interval

@@ -15,7 +15,7 @@ import (
 )
 
 // describeError adds the name of the key, and advice for the user, to an error of etcd. If no retry can
-// succeed, it marks the error with [lease.Permanent].
+// succeed, describeError marks the error with [lease.Permanent].
 func (e *backend) describeError(what, key string, err error) error {
 	permanent := slices.ContainsFunc(permanentErrors, func(target error) bool { return errors.Is(err, target) })
 	return engine.WithAdvice(fmt.Errorf("etcdlease: %s key %q: %w", what, key, err), e.advice(err), permanent)

@@ -16,7 +16,6 @@ import (
 	"github.com/fencedlease/lease/internal/logqueue"
 )
 
-// errLearner is the error of a request to a member of the cluster that is a learner.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
 // sending records that a request is being sent. The caller must call the returned function with the result.

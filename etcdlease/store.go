@@ -65,7 +65,7 @@ const defaultSilenceWarning = 15 * time.Second
 
 // A Store keeps leases in etcd, although etcd has no clock. A Store is safe for use by several goroutines at
 // once. A Store need not be closed, and never closes its client. The documentation of [engine.Store]
-// describes its methods, except for these details:
+// describes the methods of a Store, except for these details:
 //
 //   - Load is a linearizable read. If a lease has no key, Load creates it.
 //   - Swap returns the current Snapshot with a [lease.ErrConflict]. The Snapshot is zero if the key was

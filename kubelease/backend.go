@@ -55,7 +55,7 @@ func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	}
 }
 
-// Open is Load, because it must first find out whether the object exists.
+// Open calls Load, because it must first find out whether the object exists.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
@@ -118,7 +118,7 @@ func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*co
 	return updated, e.describeError(ctx, "update", object.Name, err)
 }
 
-// Swap replaces the record in an object only if the version of the object is still old.
+// Swap replaces the record in an object only if the version of the object still equals the parameter old.
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	key, err := objectName(name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // describeError adds the name of the lease to an error of the API server, and for some errors also advice. If
-// no retry can succeed, it marks the error with lease.Permanent. Functions such as IsForbidden of package
-// k8s.io/apimachinery/pkg/api/errors still recognize the error.
+// no retry can succeed, describeError marks the error with lease.Permanent. Functions such as IsForbidden of
+// package k8s.io/apimachinery/pkg/api/errors still recognize the error.
 //
 // If ctx ends a request, net/http returns the cause of ctx. If this cause had a lease.Code, the caller would
 // conclude that the API server has refused the request. So if ctx is done and err has a Code, describeError

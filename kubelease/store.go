@@ -45,12 +45,12 @@ type Options struct {
 }
 
 // mostRequests is the maximum number of requests of a Store that wait for an answer, without the watches that
-// have begun. It is below the 100 streams that an API server allows on one HTTP/2 connection.
+// have begun. The number is below the 100 streams that an API server allows on one HTTP/2 connection.
 const mostRequests = 64
 
 // A Store keeps leases in the Lease objects of one namespace. A Store does not use a clock of Kubernetes, and
 // is safe for use by several goroutines at once. A Store has no Close method, and never closes its client.
-// The documentation of [engine.Store] describes its methods, except for these details:
+// The documentation of [engine.Store] describes the methods of a Store, except for these details:
 //
 //   - Load reads the object from etcd and not from a cache. If a lease has no object, Load creates it.
 //   - Watch signals changes of the object, except renewals. It takes one read and one request that stays

@@ -16,8 +16,8 @@ import (
 // confirmTimeout is how long Watch waits until the API server has confirmed a watch.
 const confirmTimeout = 5 * time.Second
 
-// Watch returns when the API server has confirmed the watch. After confirmTimeout, it returns an error that
-// wraps context.DeadlineExceeded.
+// Watch returns when the API server has confirmed the watch. After confirmTimeout, Watch returns an error
+// that wraps context.DeadlineExceeded.
 func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	key, err := objectName(name)
 	if err != nil {

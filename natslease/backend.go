@@ -37,7 +37,7 @@ type backend struct {
 	checked       atomic.Bool
 }
 
-// mostWrites is the maximum number of requests that a Store sends at a time. Nearly all of them write to the
+// mostWrites is the maximum number of requests that a Store sends at a time. Nearly all requests write to the
 // bucket, because a read is confirmed by a write. A server carries out the writes of a bucket one after the
 // other, so further requests would only wait at the server, where a renewal cannot overtake them.
 const mostWrites = 32
@@ -85,13 +85,13 @@ func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, er
 	return found, nil
 }
 
-// Open is Load, because a creation of the key without a read would need as many round trips.
+// Open calls Load, because a creation of the key without a read would need as many round trips.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// Swap replaces the value of a key only if its revision is still old. Otherwise Swap returns an empty entry
-// and [lease.ErrConflict].
+// Swap replaces the value of a key only if the revision of the key still equals the parameter old. Otherwise
+// Swap returns an empty entry and [lease.ErrConflict].
 func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retained) (engine.Entry, error) {
 	revision, err := strconv.ParseUint(old, 10, 63)
 	if err != nil || revision == 0 {
@@ -347,8 +347,8 @@ func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) 
 	return engine.Entry{Retained: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. This is the epoch of a new
-// key, and of a value that was written by hand with a lower epoch.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this epoch,
+// and so has a value that was written by hand with a lower epoch.
 //
 // Every grant has a revision that is higher than its epoch: a key that is created at revision r has the epoch
 // r-1, and its first grant has the epoch r and a revision above r. Each later grant raises the epoch by one

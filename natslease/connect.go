@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConnectOptions returns options for a client that holds leases. Pass them to nats.Connect before your own
-// options. They set:
+// ConnectOptions returns options for a client that holds leases. Pass these options to nats.Connect before
+// your own options. They set:
 //
 //   - A ping every 3 s. The client closes a connection when two pings are unanswered. With the defaults of
 //     nats.go, it takes four to six minutes to detect a connection that died silently.

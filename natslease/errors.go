@@ -115,8 +115,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error, and whether the error is permanent, so
-// that no retry can succeed.
+// advice returns a text that says how to fix the cause of an error, and whether the error recurs until a
+// person has done so.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {

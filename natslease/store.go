@@ -20,7 +20,7 @@ const DefaultBucket = "leases"
 // Options are the settings of a [Store]. A nil *Options or a zero field means the default.
 type Options struct {
 	// Bucket is the name of the key-value bucket that stores the leases. Nothing else should be stored in
-	// it. Stores with the same bucket share their leases. Default: [DefaultBucket].
+	// this bucket. Stores with the same bucket share their leases. Default: [DefaultBucket].
 	Bucket string
 
 	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
@@ -48,7 +48,7 @@ type Options struct {
 
 // A Store keeps leases in a key-value bucket of NATS JetStream. A Store does not use a clock of NATS, and is
 // safe for use by several goroutines at once. A Store has no Close method, and never closes its NATS client.
-// The documentation of [engine.Store] describes its methods, except for these details:
+// The documentation of [engine.Store] describes the methods of a Store, except for these details:
 //
 //   - Load creates the key of a lease that has none: see Reads in the package documentation.
 //   - Swap returns a zero Snapshot with a [lease.ErrConflict].

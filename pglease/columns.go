@@ -7,7 +7,6 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// columns holds the values of one row of the table lease_row.
 type columns struct {
 	state    string
 	epoch    int64

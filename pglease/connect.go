@@ -27,10 +27,10 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// An outside is a set of connections beside a pool that does not limit the time of its attempts to connect.
-// Such a pool waits two minutes for each host, so requests use the connections of the outside meanwhile. An
-// attempt to connect continues after the request that started it has ended, because a request can have less
-// time than connectTimeout.
+// An outside is a set of connections beside a pool that does not limit the time of its attempts to connect. A
+// pool without such a limit waits two minutes for each host, so requests use the connections of the outside
+// meanwhile. An attempt to connect continues after the request that started it has ended, because a request
+// can have less time than connectTimeout.
 type outside struct {
 	config   *pgxpool.Config // of the pool, with a limit on the time to connect
 	idle     chan *pgx.Conn
@@ -99,7 +99,7 @@ func (d pgxDatabase) acquire(ctx context.Context) (*pgx.Conn, func(), error) {
 }
 
 // attempt opens a connection in the background, unless enough attempts are under way or the Store is closed.
-// If the attempt fails, its error arrives in the channel.
+// If the attempt fails, its error arrives in the returned channel.
 func (o *outside) attempt() <-chan error {
 	failed := make(chan error, 1)
 	o.mu.Lock()

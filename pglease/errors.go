@@ -86,8 +86,8 @@ func describeError(what, name string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("pglease: %s %q: %w", what, name, err), advice, permanent)
 }
 
-// advise returns a text that says how to fix the cause of an error, and whether the error is permanent, which
-// means that it recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and whether the error recurs until a
+// person has done so.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "the server is read-only or a standby: connect to the primary, with target_session_attrs=read-write", false

@@ -23,7 +23,7 @@ const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json
 // changes at its next sweep.
 const notifyTimeout = 5 * time.Second
 
-// A notifier sends notifications in batches. While it sends a batch, it collects the next one.
+// A notifier sends notifications in batches. While a notifier sends a batch, it collects the next one.
 type notifier struct {
 	send  func(ctx context.Context, payloads string) error
 	tasks *tasks.Group
@@ -33,7 +33,6 @@ type notifier struct {
 	sending bool
 }
 
-// A batch is a set of leases that have changed. One statement sends the notifications of all of them.
 type batch struct {
 	names map[string]time.Time // the time of the last change, by name
 	sent  chan struct{}        // closed after the attempt to send, even if it failed

@@ -45,7 +45,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the store. Unlike the authority of a [Store], it is not a
+// Authority returns an authority over the store. Unlike the authority of a [Store], this authority is not a
 // [lease.Watcher].
 func (s *SQLStore) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 

@@ -25,7 +25,7 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the maximum number of leases for which the store remembers the last record that it wrote. Each
-	// takes about 300 bytes. A request for any other lease can take one more exchange with the server.
+	// record takes about 300 bytes. A request for any other lease can take one more exchange with the server.
 	// Default: 1,048,576.
 	Names int
 

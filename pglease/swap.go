@@ -41,7 +41,7 @@ on conflict (name) do nothing
 returning version, changed`
 
 // Swap replaces the record only if its version is still old.Version. If the record has changed, or if the
-// lease has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the
+// lease has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, Swap raises the Epoch of the
 // new record above [Options.Floor].
 func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {

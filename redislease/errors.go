@@ -56,8 +56,8 @@ var advices = []struct {
 
 const permissions = "permit the user this command: the documentation of package redislease lists all under Permissions"
 
-// advise returns a text that says how to fix the cause of an error, and whether the error is permanent, which
-// means that it recurs until a person has fixed its cause.
+// advise returns a text that says how to fix the cause of an error, and whether the error recurs until a
+// person has done so.
 func advise(err error) (advice string, permanent bool) {
 	if text := redisError(err); text != "" {
 		for _, a := range advices {

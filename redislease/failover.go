@@ -11,8 +11,8 @@ import (
 // connections but never answers, after about three seconds. With the defaults of go-redis, that takes about
 // 16 s. A Store cannot shorten this time, because only the client sends requests to the sentinels.
 //
-// The master is the name of the primary in the configuration of the sentinels. Set further options, such as
-// Password, before you make the client.
+// The parameter master is the name of the primary in the configuration of the sentinels. Set further options,
+// such as Password, before you make the client.
 func FailoverOptions(master string, sentinels ...string) *redis.FailoverOptions {
 	const limit = time.Second
 	return &redis.FailoverOptions{MasterName: master, SentinelAddrs: sentinels,

@@ -19,7 +19,7 @@ import (
 const pageSize = 100
 
 // List returns the leases whose names begin with prefix, in no particular order. For a record that is not
-// valid, it yields an error, and continues with the next record. See [lease.Lister].
+// valid, List yields an error, and continues with the next record. See [lease.Lister].
 //
 // List scans every key of the database, page by page, with SCAN, and then reads the keys that belong to
 // leases. The keys of other programs make List slower, but it does not block other clients. In a cluster,

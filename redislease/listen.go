@@ -22,9 +22,9 @@ const (
 
 var errLost = errors.New("the connection that listens was lost")
 
-// A listener receives the published signals over its own connection, and forwards them to the watches. Its
-// client can connect only once, because a redis.PubSub that reconnected by itself would not report that
-// signals may have been lost meanwhile.
+// A listener receives the published signals over its own connection, and forwards them to the watches. The
+// client of a listener can connect only once, because a redis.PubSub that reconnected by itself would not
+// report that signals may have been lost meanwhile.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub

@@ -31,7 +31,6 @@ func stamp(t time.Time) string {
 // digits formats an epoch with 20 digits, so that scripts can compare epochs as strings.
 func digits(epoch uint64) string { return fmt.Sprintf("%020d", epoch) }
 
-// A column describes one field of a record in its hash.
 type column struct {
 	name   string
 	format func(lease.Record) string

@@ -22,8 +22,8 @@ const (
 
 type change struct{ old, next lease.Record }
 
-// run runs a script for the lease with the given name, and returns soon when ctx is done. If c is not nil,
-// the script is to make that change. If the script did not make it, run returns its reply and
+// run runs a script for the lease with the given name, and returns soon when ctx is done. If the change c is
+// not nil, the script must make that change. If the script did not make the change, run returns the reply and
 // [lease.ErrConflict].
 func (s *Store) run(ctx context.Context, k kind, script *script, name string, c *change, args ...any) (reply, error) {
 	if engine.IsUrgent(ctx) {
@@ -108,8 +108,8 @@ func (s *Store) begin() bool {
 	return !s.closed
 }
 
-// sendScript sends the hash of a script to a server. If the server does not know the hash, it sends the whole
-// script.
+// sendScript sends the hash of a script to a server. If the server does not know the hash, sendScript sends
+// the whole script.
 func (s *Store) sendScript(ctx context.Context, to request, asking bool, script *script, keys []string, args []any) (reply, error) {
 	command := make([]any, 0, 3+len(keys)+len(args))
 	command = append(command, "evalsha", script.hash, len(keys))

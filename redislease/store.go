@@ -33,7 +33,7 @@ type Options struct {
 	Floor lease.Token
 
 	// Names is the maximum number of leases for which the Store remembers the last record that it wrote. Each
-	// takes about 300 bytes. A request for any other lease can take one more exchange with the server.
+	// record takes about 300 bytes. A request for any other lease can take one more exchange with the server.
 	// Default: 1,048,576.
 	Names int
 
@@ -42,9 +42,10 @@ type Options struct {
 	// one hour. Minimum: one millisecond.
 	Keep time.Duration
 
-	// Replicas is the number of replicas that must acknowledge each write and each load. Set it to the
-	// number of all replicas that can be promoted. If fewer acknowledge within ReplicaTimeout, the
-	// request returns an error and its outcome is unknown. Default: 0, which waits for no replica.
+	// Replicas is the number of replicas that must acknowledge each write and each load. Set Replicas to the
+	// number of all replicas that can be promoted. If fewer replicas acknowledge a request within
+	// ReplicaTimeout, the request returns an error, and the outcome is unknown. Default: 0, which waits for
+	// no replica.
 	Replicas int
 
 	// ReplicaTimeout is the longest time that a request waits for the replicas to acknowledge it.
@@ -52,8 +53,8 @@ type Options struct {
 	ReplicaTimeout time.Duration
 
 	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO. If
-	// you set it, make sure that the maxmemory-policy of the server is noeviction: see the package
-	// documentation. The Store then also cannot warn about a missing append-only file.
+	// you set AssumeNoEviction, make sure that the maxmemory-policy of the server is noeviction: see the
+	// package documentation. The Store then also cannot warn about a missing append-only file.
 	AssumeNoEviction bool
 }
 
