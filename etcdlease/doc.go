@@ -45,7 +45,7 @@
 //     new process counts the duration from the beginning. A scheduled job should call session.TryRun, or
 //     session.AcquireWait with a context that lasts longer than the lease.
 //   - etcdctl can show a lease as leased long after it has expired, because nothing is written when a lease
-//     expires. [Store.List] can report such a lease as expired, but not in the first list of a Store.
+//     expires. Store.List can report such a lease as expired, but not in the first list of a Store.
 //   - Two processes can disagree about whether a lease has just ended. However, no process can acquire the
 //     lease while its holder still relies on it, and all writes of a key happen one after the other.
 //

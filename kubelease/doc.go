@@ -72,7 +72,7 @@
 //     holder, because each new process counts the duration from the beginning. A scheduled job should call
 //     session.TryRun or session.AcquireWait.
 //   - kubectl can show a holder long after its lease has expired, because nothing is written when a lease
-//     expires. [Store.List] reports such a lease as expired once the Store has seen it for its whole
+//     expires. Store.List reports such a lease as expired once the Store has seen it for its whole
 //     duration.
 //   - If another program changes the object, for example by adding a label, contenders count the duration
 //     from the beginning, because the object has a new version. A change can therefore delay a takeover by

@@ -96,7 +96,7 @@
 //     holder, because each new process counts the duration from the beginning. A scheduled job should call
 //     session.TryRun, or session.AcquireWait with a context that lasts longer than the Duration of the lease.
 //   - The nats command can print a lease as leased long after it has expired, because nothing is written when
-//     a lease expires. [Store.List] reports such a lease as expired once the Store has seen it for its whole
+//     a lease expires. Store.List reports such a lease as expired once the Store has seen it for its whole
 //     duration.
 //
 // # Watches
