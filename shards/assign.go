@@ -11,28 +11,26 @@ import (
 type worker struct {
 	id     string
 	weight int // at least 1
-	max    int // the most shards that it works at a time; 0 means no limit
+	max    int // the largest number of shards that it works on at the same time; 0 means no limit
 }
 
 // A shard is a name and the process that holds its lease.
 type shard struct {
 	name   string
-	holder string // the id of a process, which need not be a member any more; empty if the shard is free
-	order  uint64 // of the shards of one holder, those with the highest order are given first
+	holder string // the id of a process, which may have left the group; empty if the shard is free
+	order  uint64 // a holder that has too many shards first releases those with the highest order
 }
 
-// A move says that a shard should change hands.
+// A move says that a shard should change hands. To carry it out, the process from ends its work and releases
+// the lease of the shard, and the process to acquires this lease.
 type move struct {
 	name     string
 	from, to string // from is empty if the shard is free
 }
 
-// plan returns the moves after which every member has its share. The result depends only on the
-// arguments, not on the order of their elements, so all processes that see the same list agree on every
-// move. The giver of a shard ends the work, and only the taker acquires the lease.
-//
-// There are as few moves as possible: none if every member has its share and no shard is free, or if no
-// process may take more shards. A process that is not a member keeps nothing.
+// plan returns the smallest number of moves after which every member has its share. A process that is not a
+// member loses all its shards. The order of the arguments' elements does not matter, so all processes that
+// see the same list compute the same moves.
 func plan(members []worker, shards []shard) []move {
 	loads := make(map[string]int, len(members))
 	free := 0
@@ -59,8 +57,8 @@ func plan(members []worker, shards []shard) []move {
 	}
 	slices.Sort(short)
 
-	// Free shards are given out first, so that no running work is stopped for a member that could have a
-	// free shard.
+	// Move free shards first. Otherwise work would be stopped for a member that could have taken a free
+	// shard.
 	sorted := slices.Clone(shards)
 	slices.SortFunc(sorted, func(a, b shard) int {
 		return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(b.order, a.order), strings.Compare(a.name, b.name))
@@ -83,9 +81,9 @@ func plan(members []worker, shards []shard) []move {
 	return moves
 }
 
-// shares returns how many of n shards each member should have: its weighted fair share, rounded up or
-// down, but at most its max. Members that already have more than the lower number are rounded up first. A
-// share that is a whole number is not rounded.
+// shares returns how many of n shards each member should have. This is the member's weighted fair share, but
+// at most its max. A fair share that is not a whole number is rounded up or down. Members that already have
+// more than the lower number are rounded up first, so that fewer shards move.
 func shares(members []worker, loads map[string]int, n int) map[string]int {
 	targets := make(map[string]int, len(members))
 	rest := slices.Clone(members)
@@ -95,8 +93,8 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		}
 		return sum
 	}
-	// A member whose fair share is its max or more gets its max. This leaves more for the other
-	// members, so one of them can reach its max next.
+	// A member whose fair share is its max or more gets its max. The other members share the rest, so one of
+	// them may then reach its own max.
 	for full := true; full; {
 		full = false
 		left, sum := n, weights()
@@ -144,8 +142,9 @@ func lessProduct(a, b, c, d int) bool {
 	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
 }
 
-// receiver returns the process that gets the shard. Among the processes that have too few shards, it is
-// the one that the shard ranks highest. If the list changes a little, most shards keep their receivers.
+// receiver returns the process that gets the shard. Among the processes that have too few shards, it is the
+// process with the highest rank for this shard. Ranks do not change, so most shards get the same receiver
+// even if the list changes a little.
 func receiver(name string, short []string, lacks map[string]int) (best string) {
 	var highest uint64
 	for _, id := range short {
@@ -158,7 +157,7 @@ func receiver(name string, short []string, lacks map[string]int) (best string) {
 	return best
 }
 
-// rankBefore returns how many other members with room the shard ranks above the member id.
+// rankBefore returns how many other members that have room rank above the member id for this shard.
 func rankBefore(name, id string, members []worker, loads map[string]int) (n int) {
 	own := rank(name, id)
 	for _, m := range members {
@@ -171,7 +170,8 @@ func rankBefore(name, id string, members []worker, loads map[string]int) (n int)
 
 func (m worker) hasRoom(load int) bool { return m.max == 0 || load < m.max }
 
-// rank returns a number that looks random, and is the same in every process and version of the library.
+// rank returns a number that looks random. It is the same in every process, and must not change in a new
+// version.
 func rank(name, id string) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, s := range [...]string{id, "\x00", name} {

@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The causes with which a Group ends the context of work. If the lease is lost or broken, the cause is
-// instead a [*lease.LostError]. It matches lease.ErrLost, and lease.ErrBroken once the process knows of a
-// break.
+// The causes with which a Group ends the context of work. If the lease of the shard is lost or broken, the
+// cause is instead a [*lease.LostError], which matches lease.ErrLost. It also matches lease.ErrBroken if the
+// process has seen that the lease was broken.
 var (
 	// ErrMoving ends the work of a shard that another process should have.
 	ErrMoving = errors.New("shards: the shard moves to another process")
@@ -34,8 +34,8 @@ var (
 	errLate      = errors.New("shards: the earlier work of this process on the shard has not ended")
 )
 
-// A Group is this process in the group of processes that share the shards under a prefix. It is safe for
-// concurrent use.
+// A Group divides the shards under a prefix among this process and all other processes that have a Group with
+// this prefix. A Group is safe for concurrent use.
 type Group struct {
 	authority lease.Authority
 	lister    lease.Lister
@@ -47,7 +47,7 @@ type Group struct {
 	seen    snapshot // guarded by mu
 }
 
-// New returns a Group without sending a request. The names of its leases begin with prefix, which usually
+// New returns a Group. It sends no request. The names of the Group's leases begin with prefix, which usually
 // ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out of range, or if a
 // is not a [lease.Lister].
 func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
@@ -65,25 +65,27 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o}, nil
 }
 
-// Run works on the shards of this process until ctx ends. For each of them, it calls work on a goroutine of
+// Run takes part in the group until ctx ends. It calls work for each shard of this process, on a goroutine of
 // its own.
 //
-// Before each list, Run calls names, which returns the names of all shards. The context of names ends after
-// Session.RequestTimeout. If names returns an error or does not return, Run reports this and uses the last
-// answer. If a name is missing in an answer, the work of that shard ends. Processes may briefly get
-// different names.
+// Before each list of the leases, Run calls names, which returns the names of all shards. The context of
+// names ends after Session.RequestTimeout. If names returns an error, or does not return in time, Run reports
+// the error and uses the last answer. When names no longer returns the name of a shard, Run ends the work on
+// that shard. Different processes may briefly get different names.
 //
-// work should return soon after its context has ended, with the cause [ErrMoving], [ErrRemoved] or
-// [ErrStopping], or with a [*lease.LostError]. If work returns before its context has ended, Run calls it
+// The function work should return soon after its context has ended. The cause of the context is then
+// [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If work returns earlier, Run calls it
 // again after a pause. The pause is Session.Duration/32 at first, and doubles each time until it is
-// Session.Duration. After five errors in a row, Run releases the shard and does not take it again for eight
-// times Session.Duration, so that another process can. If work panics, Run releases the lease of its shard,
-// and the panic ends the process.
+// Session.Duration. After five errors in a row, Run releases the shard, so that another process can take it,
+// and does not take the shard again for eight times Session.Duration. If work panics, Run releases the lease
+// of its shard, and the panic ends the process.
 //
-// When ctx has ended, Run ends all work, waits until all work and names have returned and the leases are
-// released, and returns nil. It returns an error only if it cannot begin: names or work is nil, another
-// call of Run uses the Group, a request can never be granted, for example because the store does not grant
-// the Duration, or the store fails with permanent errors ([lease.Permanent]) for 30 s.
+// When ctx has ended, Run ends all work, waits until all calls of work and names have returned, releases the
+// leases, and returns nil. Run only returns an error if it cannot begin:
+//
+//   - names or work is nil, or another call of Run uses the Group.
+//   - The store can never grant a request, for example because it does not support the Duration.
+//   - The store fails with permanent errors ([lease.Permanent]) for 30 s.
 func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, error), work func(ctx context.Context, name string, tok lease.Token) error) error {
 	switch {
 	case names == nil:
@@ -120,7 +122,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 		}
 		interval := r.poll(ctx)
 		pause := interval - r.clock.Now().Sub(began)
-		if first { // spread processes that start together
+		if first { // so that processes that start together do not list at the same time
 			pause = random.Shorten(g.o.Interval, 1)
 		}
 		_ = clock.Sleep(ctx, r.clock, max(pause, 0))
@@ -128,7 +130,7 @@ func (g *Group) Run(ctx context.Context, names func(context.Context) ([]string, 
 	return nil
 }
 
-// setRunning notes that Run begins or ends, and reports whether this changes anything.
+// setRunning records whether Run is running, and reports whether that has changed.
 func (g *Group) setRunning(on bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A digest stands for the names that a process knows. Processes can know different names for a while, such as
-// during a rollout, and must not give a shard to a process that does not know its name. The names are divided
-// into buckets, and the digest has a short hash of each. Two processes agree on a bucket if the hashes are
-// equal. So if only some processes know a name, only the shards of its bucket wait, and those of the other
-// buckets can move.
+// A digest stands for the names that a process knows. During a rolling update, for example, processes know
+// different names for a while, and no shard may move to a process that does not know its name. The digest has
+// one hash for each of several buckets of names. Shards move among the processes that have the same hash for
+// their bucket, so a name that only some processes know does not prevent the shards of other buckets from
+// moving.
 type digest [buckets]uint16
 
 const buckets = 24
@@ -29,7 +29,6 @@ func digestOf(names []string) (d digest) {
 	return d
 }
 
-// String returns the digest as the owner of a lease shows it.
 func (d digest) String() string {
 	var b []byte
 	for _, hash := range d {
@@ -38,7 +37,8 @@ func (d digest) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseDigest returns the digest of a String, and that of no names for any other text.
+// parseDigest decodes the result of String. For any other text, it returns the digest of a process without
+// names.
 func parseDigest(s string) (d digest) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) != 2*buckets {
@@ -50,7 +50,7 @@ func parseDigest(s string) (d digest) {
 	return d
 }
 
-// agreeing returns the members that know the same names as this process in a bucket.
+// agreeing returns the members that know the same names of a bucket as this process.
 func agreeing(members []worker, knows map[string]digest, own digest, bucket int) (same []worker) {
 	for _, m := range members {
 		if knows[m.id][bucket] == own[bucket] {
@@ -60,8 +60,8 @@ func agreeing(members []worker, knows map[string]digest, own digest, bucket int)
 	return same
 }
 
-// planKnown is plan for members that know different names. The names that the same members agree on are
-// planned together, and shared by these members alone. A shard that another member holds stays with it.
+// planKnown is like plan, but the members can know different names. The shards of a bucket only move among
+// members that know the same names of this bucket. Other members keep the shards that they have.
 func planKnown(members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
 	type group struct {
 		key     string

@@ -16,7 +16,6 @@ func memberName(prefix string, i int) string { return member.MemberLease.Name(pr
 func shardName(prefix, name string) string   { return member.ShardLease.Name(prefix, name) }
 func drainName(prefix, who string) string    { return prefix + "drain/" + who }
 
-// label returns the owner of a process and its ID.
 func label(owner, id string) string {
 	if owner == "" {
 		return id
@@ -29,7 +28,7 @@ func parseLabel(s string) (owner, id string) {
 	return s[:max(i, 0)], s[i+1:]
 }
 
-// memberOwner returns the owner of the lease with which a process announces itself.
+// memberOwner returns the owner for the lease with which a process announces itself.
 func memberOwner(label string, weight, most, offers int, knows digest) string {
 	values := []any{weight, most, knows}
 	if offers != unlimited {
@@ -51,8 +50,8 @@ func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
 	return m, offers, parseDigest(v[2]), ok
 }
 
-// shardOwner returns the owner of the lease of a shard. A process that has too many shards first releases
-// those with a high order.
+// shardOwner returns the owner for the lease of a shard. The order says which shards a process with too many
+// shards releases first: those with the highest order.
 func shardOwner(label string, order uint64) string { return member.ShardLease.Owner(label, order) }
 
 func parseShard(owner string) (name, id string, order uint64, ok bool) {
@@ -65,20 +64,21 @@ func parseShard(owner string) (name, id string, order uint64, ok bool) {
 // A listing is a list of the leases of a group.
 type listing struct {
 	members []Member
-	offers  map[string]int    // the most shards of each member in quarantine, by its ID
-	knows   map[string]digest // the names that each member knows, by its ID
-	shards  map[string]listed // the leases of shards that are locked, or whose record is not valid
+	offers  map[string]int    // for each ID of a member in quarantine, the largest number of shards that it accepts
+	knows   map[string]digest // for each ID of a member, the names that it knows
+	shards  map[string]listed // the shards that are locked, or whose record is not valid
 	bad     map[string]error  // why the record of a shard is not valid
-	strays  []string          // the drain leases that name no member, without their prefix; sorted
+	strays  []string          // the drain leases that name no member, sorted and without their prefix
 }
 
 type listed struct {
 	Shard
 	order   uint64
-	foreign bool // the lease is locked, and not by a process of the group
+	foreign bool // a program that is not a process of the group holds the lease
 }
 
-// read reads a list. A shard whose record is not valid counts as foreign.
+// read reads the leases of a group from a list. If the record of a shard is not valid, the shard counts as
+// foreign.
 func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
 	l.offers, l.knows, l.shards, l.bad = map[string]int{}, map[string]digest{}, map[string]listed{}, map[string]error{}
 	drains := map[string]bool{} // whether the lease names a member
@@ -95,7 +95,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
 			m, offers, knows, ok := parseMember(e.Record.Owner)
-			// An earlier lease of the process may not be released yet.
+			// The process may have two leases, because it has not released an earlier one yet.
 			if ok && member.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
 				l.members = append(l.members, m)
 				l.knows[m.ID] = knows
@@ -112,7 +112,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 			}
 			l.shards[name] = s
 		case kind == "drain":
-			if _, group := member.Process(e.Name, e.Record.Owner); group == "" { // or a lease of another group
+			if _, group := member.Process(e.Name, e.Record.Owner); group == "" { // skip a lease of another group whose prefix begins with this one
 				drains[name] = false
 			}
 		}
@@ -130,8 +130,9 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 	return l, nil
 }
 
-// namesMember reports whether a drain lease is for the process m. The parameter name is the last part of the name of
-// the drain lease. It may also be the whole owner of the lease with which the process announces itself.
+// namesMember reports whether a drain lease is for the process m. The parameter name is the last part of the
+// drain lease's name, for example the ID of the process. It can also be the whole owner of the process's own
+// lease.
 func namesMember(name string, m *Member) bool {
 	who, _ := member.MemberLease.Cut(name)
 	return name == m.ID || name == m.Owner || who == label(m.Owner, m.ID)

@@ -17,23 +17,22 @@ import (
 // acquiresAtOnce limits the requests of a process that gets many shards at once.
 const acquiresAtOnce = 32
 
-// A run is a call of Run. It calls the machine, and carries out what the machine decides.
+// A run is a call of Run. It carries out what its machine decides.
 type run struct {
 	*Group
 	machine  *machine            // guarded by mu
 	held     map[string]*holding // guarded by mu
 	self     *member.Lease       // the lease with which the process announces itself
 	source   func(context.Context) ([]string, error)
-	answer   chan nameAnswer // of a call of source that has not returned; nil if there is none
+	answer   chan nameAnswer // of a call of source that has not returned yet; nil if there is none
 	workFunc func(ctx context.Context, name string, tok lease.Token) error
 	clock    lease.Clock
 	permits  chan struct{} // full while acquiresAtOnce acquires are running
 	works    sync.WaitGroup
-	tasks    tasks.Group // lists that have not returned
+	tasks    tasks.Group // the lists that have not returned yet
 	lists    tasks.Count
 }
 
-// tell calls the machine, and sends the reports that it returns.
 func (r *run) tell(event func(m *machine, now time.Time) []report) {
 	r.mu.Lock()
 	reports := event(r.machine, r.clock.Now())
@@ -41,13 +40,12 @@ func (r *run) tell(event func(m *machine, now time.Time) []report) {
 	r.send(reports...)
 }
 
-// A nameAnswer is what the function names has returned.
 type nameAnswer struct {
 	names []string
 	err   error
 }
 
-// askNames calls the function names, but not again while an earlier call has not returned.
+// askNames calls the function names. If an earlier call has not returned yet, it waits for that call instead.
 func (r *run) askNames(ctx context.Context) {
 	if r.answer == nil {
 		answer := make(chan nameAnswer, 1)
@@ -75,8 +73,8 @@ func (r *run) askNames(ctx context.Context) {
 	r.tell(func(m *machine, now time.Time) []report { return m.named(a.names, a.err, now) })
 }
 
-// poll updates the lease with which this process announces itself, lists the leases, and begins the moves of
-// this process. It returns the time from this poll to the next.
+// poll updates the lease with which this process announces itself, lists the leases, and begins the moves
+// that concern this process. It returns the time from this poll to the next.
 func (r *run) poll(ctx context.Context) (interval time.Duration) {
 	if ctx.Err() != nil {
 		return 0
@@ -119,7 +117,8 @@ func (r *run) poll(ctx context.Context) (interval time.Duration) {
 	return interval
 }
 
-// ended returns the shards whose lease has ended, and on which this process may still work. The caller holds mu.
+// ended returns the shards that this process may still work on although their lease has ended. The caller
+// holds mu.
 func (r *run) ended() map[string]bool {
 	ended := map[string]bool{}
 	for name, h := range r.held {
@@ -130,7 +129,6 @@ func (r *run) ended() map[string]bool {
 	return ended
 }
 
-// breakLease breaks the lease of a shard that its holder has not released in time.
 func (r *run) breakLease(ctx context.Context, b move) {
 	ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
 	defer cancel()
@@ -143,8 +141,9 @@ func (r *run) breakLease(ctx context.Context, b move) {
 	}
 }
 
-// stop releases the lease of the process, ends all work and waits for it. The lease is released first,
-// so that the other processes take the shards at their next poll.
+// stop ends all work, releases the lease with which the process announces itself, and waits until all work
+// has returned. Without this lease, the other processes no longer count this one, and take its shards at
+// their next poll.
 func (r *run) stop(ctx context.Context) {
 	r.mu.Lock()
 	for _, h := range r.held {

@@ -8,26 +8,26 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A machine makes the decisions of one process. From each list, the shards of this process and the time, it
-// computes the View and what the process should do, which a run carries out. It has no clock, no lock and no
-// goroutine: each input is a call of a method with the time, and only one is under way at a time.
+// A machine makes the decisions of one process. It gets each list of the leases, the shards of this process
+// and the time, and computes the View and what the process should do. It has no clock, no lock and no
+// goroutine: the caller passes the time to each method, and never calls two methods at once.
 //
-// testdata/*.txt show what it does, and TestPlanted replaces pieces of its source code, each of which must occur once
-// in its file.
+// The files testdata/*.txt show what a machine does. TestPlanted replaces pieces of its code, so each of them
+// must occur only once in its file.
 type machine struct {
 	o      *Options // complete
 	prefix string
 	id     string // of this process
 
-	names      []string // the last answer of the function names, without those that are not valid; sorted
-	nameErr    error    // of the last call of it
+	names      []string // the last answer of the function names, sorted and without names that are not valid
+	nameErr    error    // of the last call of the function names
 	digest     digest   // of names
 	shards     map[string]*history
 	quarantine quarantine
 	seen       snapshot
-	polls      int       // number of lists, also of those that failed
-	read       bool      // whether a list has not failed
-	breaksFrom time.Time // until then, other processes may count fewer shards, and this one breaks no lease
+	polls      int       // number of lists, including those that failed
+	read       bool      // whether a list has succeeded
+	breaksFrom time.Time // this process breaks no lease before this time, because other processes may still count fewer shards
 	order      uint64    // of the shard that was taken last
 	balanced   bool
 	idle       int            // the number of idle shards that was reported last
@@ -40,7 +40,6 @@ func newMachine(o *Options, prefix, id string) *machine {
 	return &machine{o: o, prefix: prefix, id: id, shards: map[string]*history{}, quarantine: quarantine{offers: unlimited}, seen: snapshot{view: View{ID: id}}}
 }
 
-// history returns what is known about a shard.
 func (m *machine) history(name string) *history {
 	h := m.shards[name]
 	if h == nil {
@@ -50,7 +49,7 @@ func (m *machine) history(name string) *history {
 	return h
 }
 
-// named takes an answer of the function names. A failed call leaves the names as they are.
+// named stores an answer of the function names. If the call failed, the machine uses the earlier names.
 func (m *machine) named(names []string, err error, now time.Time) (reports []report) {
 	if m.nameErr = err; err != nil {
 		m.failures.names++
@@ -74,14 +73,14 @@ func (m *machine) named(names []string, err error, now time.Time) (reports []rep
 	return reports
 }
 
-// failed notes that a shard has failed, and begins a cooldown during which this process does not take the shard.
+// failed records that the work on a shard has failed. This process then does not take the shard for the pause
+// or longer.
 func (m *machine) failed(name string, err error, pause time.Duration, now time.Time) report {
 	h := m.history(name)
 	h.fail(err, now, pause, cooldownOfWork*m.o.Session.Duration)
 	return reportFailed(name, err, h.cooldown.failures)
 }
 
-// workBegan notes that this process has the lease of a shard.
 func (m *machine) workBegan(name string, now time.Time) {
 	h := m.shards[name]
 	h.own.holds, h.own.since, h.own.pause = true, now, m.o.Session.Duration/32
@@ -89,16 +88,16 @@ func (m *machine) workBegan(name string, now time.Time) {
 }
 
 const (
-	// mostFailures is the number of errors in a row after which another process should try.
+	// mostFailures is the number of errors in a row after which another process should work on the shard.
 	mostFailures = 5
 
-	// cooldownOfWork is how long a process does not take a shard again whose work has failed there, in
+	// cooldownOfWork is how long a process whose work on a shard has failed does not take this shard, in
 	// Durations.
 	cooldownOfWork = 8
 )
 
-// workReturned notes that the work of a shard has returned, which began at a time. It returns how long to wait
-// before the next call, or false if another process should try.
+// workReturned records that the work on a shard has returned. The work began at the time began. It returns
+// the pause before the next call of the work, or false if another process should work on the shard.
 func (m *machine) workReturned(name string, began, now time.Time, err error) (pause time.Duration, again bool, reports []report) {
 	h, duration := m.shards[name], m.o.Session.Duration
 	w := h.own
@@ -122,7 +121,6 @@ func (m *machine) workReturned(name string, began, now time.Time, err error) (pa
 	return pause, true, reports
 }
 
-// workLost notes that the lease of a shard was lost for a reason.
 func (m *machine) workLost(name string, reason error, now time.Time) {
 	if errors.Is(reason, lease.ErrNoProgress) {
 		m.quarantine.failures++
@@ -132,11 +130,10 @@ func (m *machine) workLost(name string, reason error, now time.Time) {
 	}
 }
 
-// dropped notes that this process has released a shard, or has not acquired it.
 func (m *machine) dropped(name string) { m.shards[name].own = nil }
 
-// announce updates the quarantine, and returns the owner of the lease with which this process
-// announces itself, which says how many shards it offers to have.
+// announce updates the quarantine, and returns the owner of the lease with which this process announces
+// itself.
 func (m *machine) announce(now time.Time, ended map[string]bool) (owner string, reports []report) {
 	reports = m.updateQuarantine(now, ended)
 	return memberOwner(label(m.o.Session.Owner, m.id), m.o.Weight, m.o.Max, m.quarantine.offers, m.digest), reports

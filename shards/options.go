@@ -12,46 +12,48 @@ import (
 
 // Options configure a [Group]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Session has the options of every lease of the group. Its Owner names this process in lists and in the
-	// View. Several processes can have the same Owner, which has at most 850 bytes. Duration must be
-	// finite, and TakeOver must not be set. Logger and Trace get only the events of the lease with which
-	// the process announces itself, because the Group reports the leases of shards itself. Default: the
-	// defaults of package session.
+	// Session has the options of every lease of the group. Its Owner names this process in the leases and in
+	// the View. An Owner has at most 850 bytes, and several processes can have the same one. Duration must be
+	// finite, and TakeOver must not be set. Logger and Trace get no events of the leases of shards, because
+	// the Group reports these events itself. Default: the defaults of package session.
 	Session *session.Options
 
-	// Interval is the time between two lists of the leases. Default: Session.Duration/6.
+	// Interval is the time from one list of the leases to the next. Default: Session.Duration/6.
 	Interval time.Duration
 
-	// Weight is the share of this process compared with those of the others, from 1 to 1,000,000: a process with
-	// Weight 2 gets twice as many shards as one with Weight 1. Default: 1.
+	// Weight is from 1 to 1,000,000. A process with Weight 2 gets twice as many shards as a process with
+	// Weight 1. Default: 1.
 	Weight int
 
-	// Max is the most shards of this process at a time. Default: no limit.
+	// Max is the largest number of shards that this process works on at the same time. Default: no limit.
 	Max int
 
-	// ProgressTimeout is the longest time that the work of a shard may go without calling
-	// [session.Progress] with its context. After that time, the shard is lost with the Reason
-	// [lease.ErrNoProgress]. Another process can have it one Session.Duration later, and this process does
-	// not take it again for eight times that. Default: 0, no limit.
+	// ProgressTimeout is the longest time that the work of a shard may go without calling [session.Progress]
+	// with its context. After that time, the process loses the shard with the Reason [lease.ErrNoProgress].
+	// Another process can take the shard one Session.Duration later, but this process does not take it again
+	// for eight times Session.Duration. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
-	// Grace is how long work may take to stop when its shard moves. Default: Session.Duration.
+	// Grace is how long the work of a shard may take to stop when the shard should move to another process.
+	// Default: Session.Duration.
 	Grace time.Duration
 
-	// Trace is a set of hooks. Default: none.
+	// Trace has functions that are called at the events of the Group. Default: none.
 	Trace *Trace
 
 	// Logger receives these records. Default: slog.Default() at the time of each record.
 	//
 	//   - at Debug, each shard that this process acquires or releases;
 	//   - at Info, the number of this process's shards, when all shares are balanced;
-	//   - at Warn, how many shards are idle because every process has its Max; at Info, that none is any more;
-	//   - at Info, that this process is drained, and that it is not any more; at Warn, a drain lease that
-	//     names no process;
-	//   - at Warn, each shard that is lost, each lease that is broken, and that the process is in quarantine
-	//     because all its work fails; at Info, that it takes its share again;
-	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of
-	//     the function names.
+	//   - at Warn, how many shards are idle because every process has its Max, and at Info, that no shard is
+	//     idle any more;
+	//   - at Info, that an operator drains this process, or no longer drains it;
+	//   - at Warn, a drain lease that names no process;
+	//   - at Warn, each shard that this process loses, and each lease that it breaks;
+	//   - at Warn, that the process is in quarantine because all its work fails, and at Info, that it has
+	//     left the quarantine;
+	//   - at Warn, the 1st, 2nd, 4th, 8th and so on of a series of failures of one shard, of lists, or of the
+	//     function names.
 	Logger *slog.Logger
 }
 
@@ -89,11 +91,11 @@ func (o *Options) complete() (*Options, error) {
 }
 
 const (
-	maxOwner  = 850 // leaves place for what memberOwner and shardOwner add
+	maxOwner  = 850 // leaves room for what memberOwner and shardOwner add
 	maxWeight = 1_000_000
 )
 
-// adapted returns the Interval, made longer if a list takes more than a twentieth of it.
+// adapted returns the time until the next list. It is longer than the Interval if the last list was slow.
 func (o *Options) adapted(took time.Duration) time.Duration {
 	return max(o.Interval, min(20*took, max(o.Interval, o.Session.Duration)))
 }

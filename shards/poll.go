@@ -10,15 +10,14 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A poll is the result of a list, and what the process has at that time.
+// A poll is the result of one list of the leases.
 type poll struct {
-	began, now time.Time // of the list and of its answer
+	began, now time.Time // when the list began, and when it returned
 	list       listing
 	err        error
-	ended      map[string]bool // the shards whose lease has ended, and on which this process may still work
+	ended      map[string]bool // the shards that this process may still work on although their lease has ended
 }
 
-// Actions are what a process should do after a poll.
 type actions struct {
 	take    []taking
 	end     []ending
@@ -26,19 +25,18 @@ type actions struct {
 	reports []report
 }
 
-// A taking is a shard to acquire. It is then the own of its history until dropped is called.
+// A taking is a shard that this process should acquire.
 type taking struct {
 	name  string
-	order uint64 // 0 if the process takes the shard in place of another
+	order uint64 // 0 if the process takes the shard although the plan gives it to another
 }
 
-// An ending is a shard whose work should end with a cause.
 type ending struct {
 	name  string
 	cause error
 }
 
-// poll decides what to do after a list. After the first list, nothing moves.
+// poll decides what this process does after a list. After the first list, it acquires and releases no shard.
 func (m *machine) poll(p poll) (snapshot, actions) {
 	var do actions
 	m.polls++
@@ -63,7 +61,7 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	return m.seen, do
 }
 
-// remember stores what the list shows. Where this process knows better, it stores that instead.
+// remember stores what the list shows, except where this process has newer information about itself.
 func (m *machine) remember(p poll, do *actions) {
 	l := p.list
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
@@ -81,7 +79,8 @@ func (m *machine) remember(p poll, do *actions) {
 			s.Name, s.Err = name, err
 			l.shards[name] = s
 		}
-		// A free shard that this process cannot take, because its earlier work has not ended:
+		// The shard is free, but this process cannot take it, because its earlier work on the shard has not
+		// ended:
 		if p.ended[name] && !s.State.Locked() && !h.coolsDown(p.now) {
 			h.own.late++
 			h.note(errLate, p.now)
@@ -90,11 +89,11 @@ func (m *machine) remember(p poll, do *actions) {
 	}
 }
 
-// nameLag is the number of polls after which a process takes a free shard whose name not all processes know.
-// The other processes may not have called the function names since this process started.
+// nameLag is the number of polls that a process waits for the others to learn a new name. Then it takes a
+// free shard even if not all processes know its name.
 const nameLag = 3
 
-// move computes the moves of all processes, and decides which of them this process carries out now.
+// move computes the moves of all processes, and decides which of them concern this process now.
 func (m *machine) move(p poll, do *actions) {
 	l, first := m.seen.list, m.polls == 1
 	shards, hidden := m.merge(p)
@@ -106,7 +105,7 @@ func (m *machine) move(p poll, do *actions) {
 	open, counted := m.counted(members, shards, hidden, p.now)
 	moves := planKnown(limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
 	m.seen.view.Moves = len(moves)
-	m.seen.view.Idle = min(loads[""], tooMany(members, len(shards), hidden)) // one that is drained keeps what no other has room for
+	m.seen.view.Idle = min(loads[""], tooMany(members, len(shards), hidden)) // a drained process keeps the shards that no other process has room for
 	if first {
 		return
 	}
@@ -117,7 +116,7 @@ func (m *machine) move(p poll, do *actions) {
 		switch {
 		case mv.from == m.id && h.own != nil:
 			do.end = append(do.end, ending{mv.name, ErrMoving})
-		case mv.from == m.id: // its lease is being released
+		case mv.from == m.id: // this process is already releasing the lease
 		case mv.from == "":
 			h.passed++
 			allKnow := len(agreeing(open, l.knows, m.digest, bucket(mv.name))) == len(open)
@@ -150,10 +149,10 @@ func (m *machine) take(name string, order uint64, loads map[string]int, do *acti
 	do.take = append(do.take, taking{name, order})
 }
 
-// takeInPlace takes shards that have been free for a long time, because the process that should take them has
-// crashed or cannot work on them. The other processes try one after the other. When this process later gives
-// shards away, it gives those from takeInPlace last, so that they do not return to a process where the work on
-// them fails.
+// takeInPlace takes shards that have been free for a long time because the process that should take them has
+// crashed, or cannot work on them. The other processes try to take such a shard one after the other. The shard
+// gets the order 0, so that this process releases it last. Otherwise the shard could soon return to a process
+// where the work on it fails.
 func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string]int, now time.Time, do *actions) {
 	for _, s := range shards {
 		h := m.shards[s.name]
@@ -168,7 +167,7 @@ func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string
 }
 
 // merge returns the shards whose names this process knows, with their holders, and how many other shards each
-// process holds. For its own shards, this process does not rely on the list.
+// process holds. This process knows its own shards, so it does not rely on the list for them.
 func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	for _, name := range m.names {
 		s, h := m.seen.list.shards[name], m.shards[name]
@@ -190,7 +189,6 @@ func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	return shards, hidden
 }
 
-// members returns the processes that take part in the plan: all that are not drained.
 func (m *machine) members(do *actions) (members []worker) {
 	drained := false
 	for _, o := range m.seen.list.members {
@@ -211,8 +209,9 @@ func (m *machine) members(do *actions) (members []worker) {
 	return members
 }
 
-// counted returns the members and the shards of the plan. The Max of a member is lower by the shards that it
-// holds and that do not count or are hidden from this process, and a member without room is left out.
+// counted returns the members and the shards of the plan. Shards that do not count in the plan, or whose
+// names this process does not know, take up room of their holders' Max. A member without room is not in the
+// plan.
 func (m *machine) counted(members []worker, shards []shard, hidden map[string]int, now time.Time) (open []worker, counted []shard) {
 	others := maps.Clone(hidden)
 	for _, s := range shards {
@@ -237,7 +236,8 @@ func (m *machine) counted(members []worker, shards []shard, hidden map[string]in
 	return open, counted
 }
 
-// tooMany returns how many of n shards no member may take, because each has its Max with those that are hidden.
+// tooMany returns how many of n shards no member may take, because every member has as many shards as its Max
+// allows.
 func tooMany(members []worker, n int, hidden map[string]int) int {
 	for _, w := range members {
 		if w.max == 0 {
@@ -248,7 +248,6 @@ func tooMany(members []worker, n int, hidden map[string]int) int {
 	return max(0, n)
 }
 
-// reportShares reports a new number of idle shards, and that all shares are balanced.
 func (m *machine) reportShares(mine, members int, do *actions) {
 	if m.idle != m.seen.view.Idle {
 		m.idle = m.seen.view.Idle
@@ -260,7 +259,7 @@ func (m *machine) reportShares(mine, members int, do *actions) {
 	}
 }
 
-// reportStrays reports each drain lease that two lists in a row have shown, and that names no process.
+// reportStrays reports each drain lease that names no process in two lists in a row.
 func (m *machine) reportStrays(do *actions) {
 	strays := map[string]int{}
 	for _, name := range m.seen.list.strays {
@@ -271,7 +270,7 @@ func (m *machine) reportStrays(do *actions) {
 	m.strays = strays
 }
 
-// forget deletes what is stored about names that no longer exist, except recent failures.
+// forget removes names that no longer exist. It remembers recent failures, in case a name returns.
 func (m *machine) forget(now time.Time) {
 	for name, h := range m.shards {
 		if h.named {

@@ -2,28 +2,28 @@ package shards
 
 import "time"
 
-// A quarantine begins if all work of a process fails, and the process had to release two shards in a
-// row because of that. The process then offers to have no shard. After the pause, it offers to try one.
-// If the work on that shard fails too, another quarantine begins, twice as long. If it goes well, the
-// process gets its share again.
+// A quarantine takes all shards from a process in which all work fails, for example because its disk is full.
+// It begins when the process has had to release two shards in a row because their work failed. After a pause,
+// the process tries one shard. If the work on that shard fails too, the quarantine begins again, and lasts
+// twice as long. Otherwise the process gets its share again.
 type quarantine struct {
-	failures int           // number of shards that were given up while no work went well
-	pause    time.Duration // the length of the last quarantine; 0 if there was none lately
-	until    time.Time     // the end of its pause
-	offers   int           // the most shards that the process should have; unlimited if it has its share
+	failures int           // number of shards that were released because their work failed, since other work last succeeded
+	pause    time.Duration // the length of the last quarantine; 0 if that was long ago
+	until    time.Time     // the end of the quarantine's pause
+	offers   int           // the largest number of shards that the process accepts; unlimited outside a quarantine
 }
 
 const (
 	unlimited          = -1
-	shortestQuarantine = 8  // in Durations, as long as the cooldown of a shard that was given up
+	shortestQuarantine = 8  // in Durations, as long as the cooldown of a shard whose work failed
 	longestQuarantine  = 64 // in Durations
 )
 
-// updateQuarantine decides what this process offers. Work goes well if it has run for two Durations without an
-// error. The shards in ended are those whose lease has ended.
+// updateQuarantine computes how many shards this process accepts. Work goes well if it has run for two
+// Durations without an error. Shards in ended do not count, because their lease has ended.
 func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (reports []report) {
 	q, duration := &m.quarantine, m.o.Session.Duration
-	fine, well := 0, false // fine is how many works have not failed, and well whether one of them goes well
+	fine, well := 0, false // fine is the number of works whose last call has not failed
 	for name, h := range m.shards {
 		if h.own != nil && h.own.holds && !ended[name] {
 			long := now.Sub(h.own.since) >= 2*duration
@@ -45,7 +45,7 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 	case well && now.Sub(q.until) >= q.pause:
 		q.pause = 0
 	case failed && over:
-		if m.hasOthers(false) { // otherwise the fault is not in this process
+		if m.hasOthers(false) { // otherwise all processes fail, so the fault is not in this process
 			q.pause *= 2
 		}
 		q.pause = min(max(q.pause, shortestQuarantine*duration), longestQuarantine*duration)
@@ -60,8 +60,8 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 	return reports
 }
 
-// hasOthers reports whether the last list shows other processes, and unless those in quarantine count too,
-// whether one of them is not in quarantine.
+// hasOthers reports whether the last list shows another process. Processes in quarantine count only if
+// inQuarantine is true.
 func (m *machine) hasOthers(inQuarantine bool) bool {
 	for _, o := range m.seen.list.members {
 		if _, limited := m.seen.list.offers[o.ID]; o.ID != m.id && (inQuarantine || !limited) {
@@ -71,8 +71,8 @@ func (m *machine) hasOthers(inQuarantine bool) bool {
 	return false
 }
 
-// limit returns the members of the plan. A member in quarantine may get at most as many shards as it offers. It returns
-// all members as they are if the others have no room for all n shards.
+// limit returns the members of the plan. A member in quarantine gets no more shards than it accepts, unless
+// the other members have no room for all n shards.
 func limit(members []worker, offers map[string]int, n int) (limited []worker) {
 	room := 0
 	for _, w := range members {

@@ -8,39 +8,39 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Trace is a set of hooks for the events of a [Group]. Any of them may be nil. They must not block, and
-// several may run at the same time.
+// A Trace has functions that a [Group] calls at its events. Each function may be nil. The functions must not
+// block, and several of them can run at the same time.
 type Trace struct {
 	// Taken is called before the work of a shard begins.
 	Taken func(name string, tok lease.Token)
 
-	// Given is called when a shard was released, after its work has returned. The parameter cause is that
-	// of the context of the work, and took is the time from the end of that context to the return of the
-	// work.
+	// Given is called when this process has released a shard, after the work on it has returned. The
+	// parameter cause is the cause of the work's context, and took is how long the work ran on after this
+	// context had ended.
 	Given func(name string, tok lease.Token, cause error, took time.Duration)
 
-	// Lost is called when the context of the work ends because the lease is lost, broken or about to end.
-	// The work can still be running.
+	// Lost is called when the context of the work ends because the lease is lost, broken or about to end. At
+	// that time, the work can still be running.
 	Lost func(name string, tok lease.Token, err error)
 
-	// Failed is called for each error of the work, of a name that is not valid, and of a lease that cannot
-	// be acquired. It is called without a name for each error of a list and of the function names.
+	// Failed is called for each error of the work, for a name that is not valid, and for a lease that this
+	// process could not acquire. The name is empty if the error is that of a list or of the function names.
 	Failed func(name string, err error)
 
-	// Broke is called when this process has broken the lease of a shard, because the process with the given
-	// ID did not release it in time.
+	// Broke is called when this process has broken the lease of a shard. The ID is that of the process that
+	// did not release the shard in time.
 	Broke func(name, id string)
 
-	// Idle is called when the number of idle shards changes. A shard is idle if no process takes it
-	// because every process has its Max.
+	// Idle is called when the number of idle shards has changed. A shard is idle if every process already has
+	// as many shards as its Max allows.
 	Idle func(n int)
 
-	// Balanced is called when a list shows that no shard has to move and none is idle, unless the list
-	// before showed the same.
+	// Balanced is called when a list shows, unlike the one before, that no shard has to move and that no
+	// shard is idle. The arguments are the number of shards of this process and the number of processes in
+	// the group.
 	Balanced func(mine, members int)
 }
 
-// A report sends an event to the log and the hooks.
 type report func(g *Group)
 
 func (g *Group) send(reports ...report) {
@@ -84,8 +84,8 @@ func reportLost(name string, tok lease.Token, err error) report {
 	}
 }
 
-// reportFailed reports an error of a shard, or of a list or names if the name is empty. In a series of errors,
-// it logs only those whose number is a power of two.
+// reportFailed reports an error of a shard, or of a list or the function names if the name is empty. If
+// errors follow each other, it logs only the 1st, 2nd, 4th, 8th and so on.
 func reportFailed(name string, err error, number int) report {
 	return func(g *Group) {
 		if number&(number-1) == 0 {

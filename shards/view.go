@@ -8,43 +8,42 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what one process last saw in the list of leases.
+// A View is the group as this process saw it in its last list of the leases.
 type View struct {
-	At       time.Time     // when the list began, on the clock of this process; zero if there was none yet
-	ID       string        // of this process; empty while Run does not run
-	Interval time.Duration // between two lists at present
+	At       time.Time     // when the list began, on the clock of this process; zero before the first list
+	ID       string        // of this process; empty while no call of Run is running
+	Interval time.Duration // the time from one list to the next at present
 	Members  []Member      // sorted by ID
 	Shards   []Shard       // sorted by Name
-	Moves    int           // number of shards that still have to move; 0 if all shares are balanced
+	Moves    int           // number of shards that still have to move to another process
 	Idle     int           // number of shards that no process takes, because every process has its Max
-	Err      error         // of the last list or of the last call of the function names; nil if both succeeded
+	Err      error         // of the last list or of the last call of the function names; nil if neither failed
 }
 
 // A Member is a process of the group.
 type Member struct {
-	ID     string // unique, and different after each call of Run
+	ID     string // unique, and new for each call of Run
 	Owner  string // the Owner of its [session.Options]
-	Weight int    // its share compared with those of the others
-	Max    int    // 0 means no limit
+	Weight int    // compared with the Weight of the other processes
+	Max    int    // the largest number of its shards; 0 means no limit
 	Shards int    // number of shards that it holds
 
-	// Drained is true while somebody holds the lease PREFIX + "drain/" + ID. In place of the ID, it can also
-	// be the Owner, which drains all processes with this Owner, or Owner + "/" + ID. The process then takes
-	// no shards, and releases those that other processes have room for.
+	// Drained is true while somebody holds the lease PREFIX + "drain/" + ID. The process then takes no
+	// shards, and releases those that other processes have room for. A lease with Owner + "/" + ID instead of
+	// the ID does the same, and a lease with the Owner drains all processes that have this Owner.
 	Drained bool
 }
 
 // A Shard is a name and the process that holds its lease.
 type Shard struct {
 	Name  string      // without the prefix
-	ID    string      // of the holder; empty if the shard is free, or if a program holds it that is not of the group
-	Owner string      // of the holder, or the owner in the lease; may be empty
+	ID    string      // of the process that holds the lease; empty if the shard is free, or if the holder is not a process of the group
+	Owner string      // of this process, or the whole owner of the lease if the holder is not a process of the group; may be empty
 	Token lease.Token // of the last grant; empty if there was none
-	State lease.State // Available if no lease is locked
-	Err   error       // why this process could not acquire or keep the shard; nil once it has it, or once another process has it and this one may try again
+	State lease.State // Available if the shard is free
+	Err   error       // why this process could not take or keep the shard; nil when this process has it, or another process has it and this one may try again
 }
 
-// A snapshot is what a process knew at its last poll. View makes a View of it.
 type snapshot struct {
 	view  View // without Members and Shards
 	list  listing
@@ -59,7 +58,6 @@ func (g *Group) View() View {
 	return s.View()
 }
 
-// View sorts what the process knew.
 func (s snapshot) View() View {
 	v, held := s.view, map[string]int{}
 	v.Shards = make([]Shard, 0, len(s.names))

@@ -13,11 +13,11 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holding is a shard that this process acquires or works on, until its lease is released.
+// A holding is a shard that this process acquires or works on, until the process has released its lease.
 type holding struct {
 	name    string
 	order   uint64
-	ctx     context.Context // ends when this process gives the shard up
+	ctx     context.Context // ends when this process should release the shard
 	end     context.CancelCauseFunc
 	session *session.Session // nil until the lease is acquired; guarded by run.mu
 }
@@ -48,13 +48,14 @@ func (r *run) hold(h *holding) {
 		tok   lease.Token
 		cause error
 		ended time.Time
-		done  bool // whether the end of the work was reported
+		done  bool // whether the end of the work has been reported
 	)
 	defer tasks.EvenOnExit(func() {
 		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
 			r.send(reportGiven(h.name, tok, cause, 0))
 		}
-		// Close sends the release again if it has failed. After a loss, the store often does not answer.
+		// Close sends a release that has failed again. After a loss of the lease, its error says little,
+		// because the store often does not answer.
 		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
 			r.send(reportFailed(h.name, err, 1))
 		}
@@ -93,7 +94,7 @@ func (r *run) hold(h *holding) {
 		err := r.work(ctx, h, tok)
 		returned = true
 		if stop() {
-			cause, ended = err, r.clock.Now() // the work has given up
+			cause, ended = err, r.clock.Now() // the work has returned before its context ended
 		} else {
 			<-over
 		}
@@ -116,12 +117,12 @@ func (r *run) drop(h *holding) {
 	r.machine.dropped(h.name)
 }
 
-// failed reports an error of a shard, which this process then does not take for the pause.
+// failed reports an error of a shard. This process then does not take the shard for the pause or longer.
 func (r *run) failed(h *holding, err error, pause time.Duration) {
 	r.tell(func(m *machine, now time.Time) []report { return []report{m.failed(h.name, err, pause, now)} })
 }
 
-// work calls the user's function until ctx ends. It returns an error if the function keeps failing.
+// work calls the user's function until ctx ends. If the function keeps failing, work returns an error.
 func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 	for {
 		began := r.clock.Now()
@@ -144,7 +145,8 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 	}
 }
 
-// pause waits for d, which counts as progress, and reports whether ctx still lasts.
+// pause waits for d, and reports whether ctx has not ended. It calls Progress, so that a pause is not a lack
+// of progress.
 func (r *run) pause(ctx context.Context, d time.Duration) bool {
 	step := d
 	if most := r.o.ProgressTimeout / 2; most > 0 {
