@@ -7,21 +7,21 @@ import (
 	"github.com/fencedlease/lease/internal/member"
 )
 
-// An announcement tells the other processes how many slots this process knows of after SetN has changed
-// the number. It is needed because the owners of the leases that its calls of Run already have still show
-// the earlier number. It is a lease of its own, which the process has until no call of Run is under way.
+// An announcement is a lease with which a process announces its number of slots after SetN has changed it.
+// The process needs this lease, because the leases that its calls of Run hold still show the earlier number.
+// When no call of Run is running any more, the process releases the lease.
 type announcement struct {
-	runs  atomic.Int64  // calls of Run under way
+	runs  atomic.Int64  // calls of Run that have not returned
 	turn  chan struct{} // full while lease is in use
 	lease *member.Lease
 }
 
-// leave ends a call of Run, and with the last one the announcement.
+// leave ends a call of Run. When the last call ends, leave also releases the announcement.
 func (a *announcement) leave(ctx context.Context) {
 	if a.runs.Add(-1) > 0 {
 		return
 	}
-	a.turn <- struct{}{} // its requests have time limits
+	a.turn <- struct{}{} // does not block for long, because the requests have time limits
 	if a.runs.Load() == 0 && a.lease != nil {
 		_ = a.lease.End(ctx)
 		a.lease = nil
@@ -29,7 +29,7 @@ func (a *announcement) leave(ctx context.Context) {
 	<-a.turn
 }
 
-// announce makes the lease say n. Without a call of Run there is nothing to announce.
+// announce writes n into the lease of the announcement. It does nothing if no call of Run is running.
 func (s *Slots) announce(ctx context.Context, n int) error {
 	a := &s.announced
 	select {

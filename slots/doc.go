@@ -1,10 +1,12 @@
-// Package slots lets at most N holders work at once, in any number of processes.
+// Package slots lets at most N functions run at once, in any number of processes.
 //
-// Each slot is a lease, and all slots have the same prefix. A holder has its slot until its function has
-// returned, and its fencing token is that of the lease. Each call that waits also holds a lease under the
-// prefix, its place in the queue, so every process sees the same queue in one list. The queue is ordered by
-// [Options.Priority] and then by arrival. If no slot is free, a process with a higher priority breaks the
-// lease of the holder with the lowest priority, which gets time to stop.
+// Each slot is a lease, and the names of all slots have the same prefix. A call of [Slots.Run] holds its slot
+// until its function has returned, and passes the fencing token of the slot to this function. If all slots
+// are taken, the call waits in a queue. The queue consists of leases, too, so all processes see the same
+// queue when they list the leases under the prefix. Calls with a higher [Options.Priority] come first, and
+// calls with the same Priority in the order of their arrival. If a call has a higher Priority than the holder
+// of a slot, it breaks the lease of that slot, and gives the holder time to stop.
 //
-// With one slot and two priorities, a preferred leader gets its work back when it returns.
+// With one slot and two priorities, the package elects a preferred leader, which replaces the other leader as
+// soon as it is back.
 package slots

@@ -18,7 +18,6 @@ func ownerOf(owner string, w waiter) string {
 	return member.SlotLease.Owner(owner, w.id, w.priority, w.ticket, w.n, w.process)
 }
 
-// parseOwner is the inverse of ownerOf.
 func parseOwner(s string) (w waiter, ok bool) {
 	owner, v := member.SlotLease.Cut(s)
 	priority, err1 := strconv.Atoi(v[1])
@@ -30,12 +29,11 @@ func parseOwner(s string) (w waiter, ok bool) {
 type listing struct {
 	waiters   []waiter
 	locked    map[int]holder
-	known     map[string]int // the largest number of slots in the owners of the slots and waiters of a process
-	announced map[string]int // the number that a process has announced since
+	known     map[string]int // for each process, the largest number of slots in the owners of its slots and waiters
+	announced map[string]int // for each process, the number of slots that SetN has announced
 }
 
-// largest returns the largest number of slots of all running processes, where the number of this
-// process is n.
+// largest returns the largest number of slots of all processes. The given process knows of n slots.
 func (l listing) largest(process string, n int) int {
 	for p, m := range l.known {
 		if later, ok := l.announced[p]; ok {
@@ -58,7 +56,7 @@ func (l listing) isFull(n int) bool {
 	return true
 }
 
-// list lists the leases under the prefix. A slot whose record cannot be read counts as locked.
+// list lists the leases under the prefix. If the record of a slot cannot be read, the slot counts as locked.
 func (s *Slots) list(ctx context.Context) (listing, error) {
 	l := listing{locked: map[int]holder{}, known: map[string]int{}, announced: map[string]int{}}
 	for e, err := range s.lister.List(ctx, s.prefix) {
@@ -77,7 +75,7 @@ func (s *Slots) list(ctx context.Context) (listing, error) {
 			}
 		case kind == "waiting" && bad == nil && err == nil && ok:
 			w.number = i
-			// A waiter has two leases while one replaces the other.
+			// While a waiter moves from one lease to another, it has two leases.
 			if !slices.ContainsFunc(l.waiters, func(o waiter) bool { return o.id == w.id }) {
 				l.waiters = append(l.waiters, w)
 			}

@@ -12,44 +12,43 @@ import (
 type waiter struct {
 	id       string
 	priority int
-	ticket   uint64 // higher than those of all waiters that it saw when it came
-	n        int    // of slots that its process knows of
-	process  string // identifies its process
+	ticket   uint64 // higher than the tickets of all waiters that were in the queue before it
+	n        int    // the number of slots that its process knows of
+	process  string // the ID of its process
 	number   int    // of its lease in the queue
-	owner    string // of its lease, for people
+	owner    string // of its lease, for the log
 }
 
 // A holder is a call of Run that has a slot.
 type holder struct {
 	waiter
 	breaking bool
-	foreign  bool // not a holder of this package: never broken
+	foreign  bool // a program that does not use this package, so its lease is never broken
 }
 
-// A machine makes the decisions of one call of Run. From each list, the number of slots that the process knows
-// of and the time, it computes a step, which a run carries out. It has no clock, no lock and no goroutine.
+// A machine makes the decisions of one call of Run. It gets each list of the leases, the number of slots and
+// the time, and computes the next step, which a run carries out. It has no clock, no lock and no goroutine.
 //
-// testdata/*.txt show what it does, and TestPlanted replaces pieces of its source code, each of which must occur
-// once in its file.
+// The files testdata/*.txt show what a machine does. TestPlanted replaces pieces of its code, so each of them
+// must occur only once in its file.
 type machine struct {
 	o         *Options  // complete
 	began     time.Time // when New was called
 	me        waiter    // as the lease in the queue should show it
-	queued    bool      // whether the queue has a place for this call, so its ticket stays
-	queue     []string  // the waiters ahead at the last poll
+	queued    bool      // whether this call is in the queue, so that its ticket must not change
+	queue     []string  // the IDs of the waiters ahead at the last poll
 	freeSince map[int]time.Time
 }
 
 // A step is what a call of Run should do after a list.
 type step struct {
-	rank   int    // number of waiters that come first
-	ahead  waiter // the last of them
+	rank   int    // number of waiters ahead of this one
+	ahead  waiter // the last of the waiters ahead
 	take   int    // the slot to acquire, or -1
 	breaks int    // the slot to break, or -1
-	why    string // it should be broken
+	why    string // the reason for the break
 }
 
-// poll returns the next step after a list, if the process knows of n slots.
 func (m *machine) poll(l listing, n int, now time.Time) step {
 	m.me.n, m.me.priority = n, m.priority(now)
 	if !m.queued {
@@ -65,7 +64,7 @@ func (m *machine) poll(l listing, n int, now time.Time) step {
 	return s
 }
 
-// priority returns what the Priority counts as now.
+// priority returns the Priority of this call, which counts as 0 or less until PriorityAfter has passed.
 func (m *machine) priority(now time.Time) int {
 	if now.Sub(m.began) < m.o.PriorityAfter {
 		return min(m.o.Priority, 0)
@@ -73,13 +72,13 @@ func (m *machine) priority(now time.Time) int {
 	return m.o.Priority
 }
 
-// patience is the number of Intervals for which a slot may stay free before the next call in the queue
-// takes it, because the call ahead may belong to a process that has crashed.
+// patience is the number of Intervals for which a slot may stay free. Then the next call in the queue takes
+// the slot, because the call ahead may belong to a process that has crashed.
 const patience = 3
 
-// overdue returns how many calls ahead in the queue have not taken a slot although one was free. A slot
-// that is free at two polls may have been taken and released in between. Then a call has left the
-// queue, and the time begins again.
+// overdue returns how many calls ahead in the queue have not taken a slot although it was free for long
+// enough. When a call leaves the queue, the time starts again, because that call may have held the slot
+// between two polls.
 func (m *machine) overdue(l listing, n int, now time.Time) int {
 	var queue []string
 	for _, w := range l.waiters {
@@ -104,8 +103,9 @@ func (m *machine) overdue(l listing, n int, now time.Time) int {
 	return int(longest / (patience * m.o.Interval))
 }
 
-// toWatch returns the leases to watch after a step: all slots for the first waiter, and for any other the lease
-// of the waiter ahead of it, which leaves the queue when it has a slot.
+// toWatch returns the names of the leases to watch after a step. The first waiter watches all slots. Each
+// other waiter watches the lease of the waiter ahead of it, because that waiter leaves the queue when it gets
+// a slot.
 func (s step) toWatch(prefix string, n int) (names []string) {
 	if s.rank > 0 {
 		return []string{waiterName(prefix, s.ahead.number)}
@@ -116,9 +116,9 @@ func (s step) toWatch(prefix string, n int) (names []string) {
 	return names
 }
 
-// decide returns the next step of the waiter me. All waiters that see the same list agree: each takes
-// another free slot, and breaks another holder. The number overdue is how many waiters ahead have not
-// taken the slots that were free for them.
+// decide returns the next step of the waiter me. All waiters that see the same list agree, so each of them
+// takes a different free slot, or breaks a different holder. The number overdue says how many waiters ahead
+// have not taken the slots that were free for them.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
 	s := step{take: -1, breaks: -1}
 	has := map[string]bool{}
@@ -148,7 +148,8 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 		s.take = free[rank]
 		return s
 	}
-	// A slot whose lease is breaking already will go to a waiter ahead, or to this one.
+	// A slot whose lease is already breaking goes to a waiter ahead, or to this waiter, so no other break is
+	// needed for it.
 	rank -= len(free) + ending
 	slices.SortFunc(held, func(a, b int) int {
 		return cmp.Or(cmp.Compare(locked[a].priority, locked[b].priority), cmp.Compare(b, a))
@@ -159,7 +160,6 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 	return s
 }
 
-// excess returns the slots to break that are not among the first n.
 func excess(locked map[int]holder, n int) (slots []int) {
 	for i, h := range locked {
 		if i >= n && !h.breaking && !h.foreign {
@@ -169,7 +169,7 @@ func excess(locked map[int]holder, n int) (slots []int) {
 	return slots
 }
 
-// before reports whether a gets a slot earlier than b.
+// before reports whether a is ahead of b in the queue.
 func before(a, b waiter) bool {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.ticket, b.ticket), strings.Compare(a.id, b.id)) < 0
 }

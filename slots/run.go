@@ -20,19 +20,20 @@ type run struct {
 	*Slots
 	machine  machine
 	f        func(context.Context, lease.Token) error
-	once     bool          // for TryRun
-	full     bool          // the last list showed no free slot; only if once
-	random   lease.ID      // from which machine.me.id follows
-	waiting  *member.Lease // the place in the queue; nil if the call has not queued up
-	leaving  chan struct{} // closed when the place has been given up; nil if that has not begun
+	once     bool          // whether this is a call of TryRun
+	full     bool          // for TryRun: the last list showed no free slot
+	random   lease.ID      // machine.me.id is computed from it
+	waiting  *member.Lease // the place in the queue; nil before the call has queued up
+	leaving  chan struct{} // closed when the place in the queue has been released; nil before that has begun
 	watches  watches       // while this call waits
-	tasks    tasks.Group   // requests that have not returned
+	tasks    tasks.Group   // requests that have not returned yet
 	requests tasks.Count   // lists
-	unbroken error         // of the breaks of the last poll
+	unbroken error         // of breaks in the last poll
 	outage   outage
 }
 
-// poll lists the leases and takes the next step. The result done reports whether f has returned.
+// poll lists the leases and takes the next step. The result done is true if f has been called and has
+// returned.
 func (r *run) poll(ctx context.Context) (done bool, err error) {
 	r.watches.drain()
 	if r.waiting != nil && !r.waiting.CheckAlive() {
@@ -68,12 +69,11 @@ func (r *run) poll(ctx context.Context) (done bool, err error) {
 	return false, r.queueUp(ctx)
 }
 
-// ask returns the results of a request that may never return.
+// ask sends a request, and waits for its result for at most the RequestTimeout.
 func ask[T any](ctx context.Context, o *Options, g *tasks.Group, running *tasks.Count, do func(context.Context) (T, error)) (T, error) {
 	return follow.Ask(ctx, o.Session.Clock, o.Session.RequestTimeout, g, running, do)
 }
 
-// queueUp acquires or updates the lease of this call in the queue, so that the other processes see it.
 func (r *run) queueUp(ctx context.Context) error {
 	if r.waiting == nil {
 		l, err := r.lease(waiterName, r.random, r.machine.me)
@@ -85,7 +85,7 @@ func (r *run) queueUp(ctx context.Context) error {
 	return r.waiting.Show(ctx, ownerOf(r.o.Session.Owner, r.machine.me))
 }
 
-// A slotKey is the key of the context value from which Number and Session answer.
+// A slotKey is the key of the context value that Number and Session read.
 type slotKey struct{}
 
 type slot struct {
@@ -93,19 +93,19 @@ type slot struct {
 	session *session.Session
 }
 
-// Number returns the number of the slot, which is at least 0. The argument is the context that [Slots.Run]
-// passes to its function, or one derived from it; for any other context, ok is false. Each slot is a lease
-// of its own, so only tokens of the same slot can be compared, and a resource needs one guard for each
+// Number returns the number of the slot, which is at least 0. The argument must be the context that [Slots.Run]
+// passes to its function, or a context derived from it, otherwise ok is false. Only tokens of the same slot
+// can be compared, because each slot is a lease of its own. So a resource needs one guard for each slot
 // number.
 func Number(ctx context.Context) (number int, ok bool) {
 	s, ok := ctx.Value(slotKey{}).(slot)
 	return s.number, ok
 }
 
-// Session returns the Session that holds the lease of the slot. The argument is a context as for [Number];
-// for any other context, Session returns nil. The method Until of the Session says how long the slot is
-// certainly held, and OnBreaking reports a break at once. Release ends the context and frees the slot, as
-// the return of the function does.
+// Session returns the Session that holds the lease of the slot. The argument must be the context that
+// [Slots.Run] passes to its function, or a context derived from it, otherwise Session returns nil. The
+// Session's method Until says how long the slot is certainly held, OnBreaking reports a break at once, and
+// Release ends the context and frees the slot.
 func Session(ctx context.Context) *session.Session {
 	s, _ := ctx.Value(slotKey{}).(slot)
 	return s.session
@@ -113,7 +113,7 @@ func Session(ctx context.Context) *session.Session {
 
 func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	me := r.machine.me
-	me.priority = r.o.Priority // while it holds the slot, PriorityAfter may end
+	me.priority = r.o.Priority // PriorityAfter may pass while this call holds the slot
 	o := *r.o.Session
 	o.Owner = ownerOf(o.Owner, me)
 	s, err := session.New(r.authority, slotName(r.prefix, i), &o)
@@ -142,7 +142,7 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	return done, err
 }
 
-// explainBreak logs why the lease of slot i was broken, as far as a list shows it.
+// explainBreak logs why the lease of slot i was broken, if a list of the leases shows the reason.
 func (r *run) explainBreak(ctx context.Context, i int) {
 	l, err := ask(context.WithoutCancel(ctx), r.o, &r.tasks, &r.requests, r.list)
 	by, why := "", "by an operator, or by a process that has ended"
@@ -163,7 +163,6 @@ func (r *run) explainBreak(ctx context.Context, i int) {
 	r.logger().Warn("slots: the lease of this slot was broken", "prefix", r.prefix, "slot", i, "for", by, "why", why)
 }
 
-// leave gives up the place in the queue.
 func (r *run) leave(ctx context.Context) {
 	if r.leaving != nil {
 		<-r.leaving
@@ -172,15 +171,13 @@ func (r *run) leave(ctx context.Context) {
 	}
 }
 
-// An outage is a series of polls that failed.
 type outage struct {
 	last      error     // of the last poll
 	failures  int       // in a row
-	permanent time.Time // since when all polls have failed with permanent errors; zero if they have not
+	permanent time.Time // since when all polls have failed with permanent errors; zero if the last one has not
 	told      bool      // whether the log has a record that Run waits
 }
 
-// report logs the 1st, 2nd, 4th, 8th and so on of a series of errors, and the first success after them.
 func (o *outage) report(to *slog.Logger, prefix string, err error) {
 	switch o.last = err; {
 	case err == nil && o.failures > 0:
@@ -196,7 +193,8 @@ func (o *outage) report(to *slog.Logger, prefix string, err error) {
 	}
 }
 
-// stopped returns one error that matches ctx.Err(), the cause of ctx and the last error, if there is one.
+// stopped returns an error that matches ctx.Err(), the cause of ctx and the error of the last poll, if that
+// failed.
 func (o *outage) stopped(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); errors.Is(cause, err) {
@@ -222,15 +220,15 @@ func (o *outage) isPermanent(err error, now time.Time) bool {
 	return now.Sub(o.permanent) >= 30*time.Second
 }
 
-// isHopeless reports whether a request that failed with err can never be granted.
+// isHopeless reports whether err means that the store can never grant the request.
 func isHopeless(err error) bool {
 	code := lease.CodeOf(err)
 	badArgument := code >= lease.ErrAction && code <= lease.ErrOption
 	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit || errors.Is(err, errors.ErrUnsupported)
 }
 
-// pause waits for d, or until a watched slot changes. It notices a change only after a tenth of the
-// Interval, so that the signals of frequent renewals cause at most one list in that time.
+// pause waits for d, or until a watched lease changes, but at least for a tenth of the Interval. Otherwise a
+// lease that is renewed often would cause too many lists.
 func (r *run) pause(ctx context.Context, d time.Duration) {
 	least := min(d, r.o.Interval/10)
 	if clock.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {

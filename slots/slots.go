@@ -21,30 +21,31 @@ import (
 
 // Options configure [Slots]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Session has the options of every lease. Its Owner has at most 900 bytes. Duration must be finite,
-	// and TakeOver must not be set. Default: the defaults of package session.
+	// Session has the options of every lease. Its Owner has at most 900 bytes. The Duration must be finite, and
+	// TakeOver must not be set. Default: the defaults of package session.
 	Session *session.Options
 
-	// Priority orders the calls that wait: the highest Priority is first. If all slots are taken, a call makes
-	// a holder with a lower Priority stop. Default: 0.
+	// Priority orders the calls that wait for a slot, the highest Priority first. If all slots are taken, a call
+	// breaks the lease of a holder with a lower Priority. Default: 0.
 	Priority int
 
-	// PriorityAfter is how long after New a Priority above 0 takes effect; until then it counts as 0. So a
-	// process that crashes soon after each start does not stop one that works. A negative value means that
-	// the Priority takes effect at once. Default: 4 × Session.Duration.
+	// PriorityAfter is how long a new Slots waits before a Priority above 0 takes effect. Until then, the
+	// Priority counts as 0, so that a preferred leader that crashes soon after each start does not stop the
+	// other leader. If PriorityAfter is negative, the Priority takes effect at once. Default: 4 ×
+	// Session.Duration.
 	PriorityAfter time.Duration
 
-	// Interval is the time between two lists while Run waits. If the authority is a [lease.Watcher], the
-	// first call in the queue also watches the slots, and each other call watches the one ahead of it.
-	// Default: Session.Duration/12.
+	// Interval is the time from one list of the leases to the next while Run waits. If the authority is a
+	// [lease.Watcher], the first call in the queue also watches the slots, and each other call watches the call
+	// ahead of it. Default: Session.Duration/12.
 	Interval time.Duration
 
-	// Grace is how long a holder that must leave its slot may take to stop. It is at least the time that
-	// the holder needs to learn of the break, and at most Session.Duration. Default: Session.Duration.
+	// Grace is how long a holder may take to stop when it must leave its slot. It is at least as long as the
+	// holder needs to learn of this, and at most Session.Duration. Default: Session.Duration.
 	Grace time.Duration
 
-	// Polled is called after each poll that has not ended Run or TryRun, with the error of the poll, or with nil.
-	// Several calls of Run can call it at once, and each waits until it returns. Default: none.
+	// Polled is called with the result of each poll of Run or TryRun that does not end the call. Several calls
+	// of Run can call Polled at the same time. Run does not go on until Polled has returned. Default: none.
 	Polled func(err error)
 }
 
@@ -79,22 +80,22 @@ func (o *Options) complete() (*Options, error) {
 	return &c, nil
 }
 
-// Slots are N slots under a prefix. The methods are safe for concurrent use.
+// Slots is a set of N slots under a prefix. Its methods are safe for concurrent use.
 type Slots struct {
 	authority lease.Authority
 	lister    lease.Lister
 	prefix    string
 	o         *Options
-	process   string    // identifies this Slots among those of the prefix
+	process   string    // identifies this Slots among all with the same prefix
 	began     time.Time // when New was called
 	n         atomic.Int64
-	excess    atomic.Bool // SetN was called, and there may be slots to break
+	excess    atomic.Bool // whether SetN was called and there may be slots to break
 	announced announcement
 
 	mu     sync.Mutex
 	random jitter.Source // guarded by mu
 
-	tasks    tasks.Group // requests of SetN that have not returned
+	tasks    tasks.Group // requests of SetN that have not returned yet
 	requests tasks.Count
 }
 
@@ -129,10 +130,10 @@ func checkN(field string, n int) error {
 	return nil
 }
 
-// SetN changes the number of slots of this process. Call SetN in every process: if the processes with a
-// running call of Run know different numbers, the largest one counts. If SetN finds leases of slots above
-// that number, it breaks them, with the Grace of the Options. If a request fails, it returns the error;
-// the waiting calls of Run then try again, and so does the next SetN.
+// SetN changes the number of slots of this process. Call SetN in every process, because if processes with a
+// running call of Run have different numbers, the largest number counts. SetN breaks the leases of all slots
+// above the largest number, and gives their holders the Grace of the Options. If a request fails, SetN
+// returns the error, and calls of Run that wait try again.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -142,8 +143,8 @@ func (s *Slots) SetN(ctx context.Context, n int) error {
 	return s.breakExcess(ctx)
 }
 
-// breakExcess announces the number of slots, and breaks those above the largest number that a process
-// knows of. It ends at the first break that is not answered.
+// breakExcess announces the number of slots, and breaks the slots above the largest number of all processes.
+// It stops when the store does not answer.
 func (s *Slots) breakExcess(ctx context.Context) (err error) {
 	n := int(s.n.Load())
 	if err := s.announce(ctx, n); err != nil {
@@ -161,15 +162,16 @@ func (s *Slots) breakExcess(ctx context.Context) (err error) {
 			break
 		}
 	}
-	// While slots above n are leased, s.excess stays set: if another process still knows a larger number, it may
-	// be told of n later, and the slots above n must then be broken.
+	// As long as a slot above n is leased, s.excess stays set. Another process may still have a number larger
+	// than n. When that process learns of n, the slots above n must be broken.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
 		s.excess.Store(false)
 	}
 	return err
 }
 
-// breakSlot breaks the lease of a slot, and logs that. A refusal, such as after a release, is no error.
+// breakSlot breaks the lease of a slot, and logs this. If the slot was released meanwhile, breakSlot returns
+// nil.
 func (s *Slots) breakSlot(ctx context.Context, i int, h holder, why string) error {
 	_, err := ask(ctx, s.o, &s.tasks, &s.requests, func(ctx context.Context) (time.Duration, error) {
 		return lease.Break(ctx, s.authority, slotName(s.prefix, i), lease.Grace(s.o.Grace))
@@ -191,25 +193,25 @@ func (s *Slots) drawID() lease.ID {
 	return s.random.ID()
 }
 
-// lease returns a Lease that shows w.
 func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w waiter) (*member.Lease, error) {
 	o := *s.o.Session
 	o.Owner = ownerOf(o.Owner, w)
 	return member.New(s.authority, func(i int) string { return name(s.prefix, i) }, id, o)
 }
 
-// Run waits for a slot, calls f once, and frees the slot when f has returned. The token is that of the
-// slot: see [Number]. As in [session.Run], the context of f ends before the slot is lost, and the error of
-// Run then matches [lease.ErrLost]. If a process with a higher Priority needs the slot, or SetN removes it,
-// the error also matches [lease.ErrBroken]. [session.Stopped] tells whether the error is that of an orderly
-// stop.
+// Run waits for a slot, calls f once, and frees the slot when f has returned. The fencing token of f is that
+// of the slot, and can only be compared with other tokens of this slot: see [Number].
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx, and also the store's
-// last error if the last request failed. It returns an error at once if a request can never be granted, for
-// example because the store is closed, or does not grant the Duration. If the store fails with permanent
-// errors ([lease.Permanent]) for 30 s while Run waits, Run returns the last of them. After any other error,
-// also of a break, it tries again. Session.Logger gets the 1st, 2nd, 4th, 8th and so on of a series of
-// errors at Warn, and at Info that Run waits.
+// If the slot is lost, for example because the process could not renew it, the context of f ends early enough
+// for f to stop before another process gets the slot. The error of Run then matches [lease.ErrLost]. If a
+// call with a higher Priority needs the slot, or SetN removes it, the error also matches [lease.ErrBroken].
+// [session.Stopped] says whether an error is that of an orderly stop.
+//
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx and, if the last request
+// failed, its error. Run returns an error at once if the store can never grant a request, for example because
+// the store does not support the Duration. If the store fails with permanent errors ([lease.Permanent]) for
+// 30 s, Run returns the last of them. After any other error, Run tries again. Session.Logger receives the
+// 1st, 2nd, 4th, 8th and so on of a series of errors.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return fields.Missing("Run.f")
@@ -218,10 +220,10 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	return err
 }
 
-// TryRun is like [Slots.Run], but does not wait for a slot that another holder has. It calls f and returns
-// true if it gets a slot. It returns (false, nil) if a list shows that others have all slots, and (false,
-// err) if a request fails. If a slot is free but a call ahead in the queue will take it, TryRun waits in
-// the queue, for an Interval or more. It breaks no lease to get a slot, whatever its Priority.
+// TryRun is like [Slots.Run], but returns (false, nil) if a list shows that other holders have all slots. If
+// TryRun gets a slot, it calls f and returns true. If a request fails, TryRun returns false and the error. If
+// a slot is free, but a call ahead in the queue should take it, TryRun waits in the queue for an Interval or
+// more. TryRun never breaks a lease to get a slot, even if its Priority is higher.
 func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) (ran bool, err error) {
 	if f == nil {
 		return false, fields.Missing("TryRun.f")

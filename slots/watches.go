@@ -10,18 +10,19 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// The watches of a waiter go on from one list to the next.
+// The watches of a waiter signal that a lease has changed. They stay open from one list of the leases to the
+// next.
 type watches struct {
-	requests tasks.Count   // calls of Watch
+	requests tasks.Count   // calls of Watch that have not returned
 	names    []string      // of the leases that are watched; empty if there is no watch
 	changed  chan struct{} // signals that a lease has changed
-	lost     atomic.Bool   // a watch has ended by itself, or has not begun
+	lost     atomic.Bool   // whether a watch has ended by itself, or could not begin
 	stop     context.CancelFunc
 	all      sync.WaitGroup
 }
 
-// begin watches the leases with the names, and no others. If a watch was lost, all begin again. It does not
-// wait for the authority.
+// begin watches the leases with the given names, and ends the watches of all others. If a watch was lost,
+// begin starts all watches again. It does not wait for the authority.
 func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *tasks.Group, names []string) {
 	again := slices.Equal(ws.names, names)
 	if again && !ws.lost.Load() {
@@ -42,7 +43,7 @@ func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *ta
 			}
 			ws.all.Go(func() { ws.forward(ctx, signals) })
 		}
-		if !again { // a new watch that is lost at once, too, must not cause a list
+		if !again { // otherwise a watch that is lost again and again would cause many lists
 			ws.signal() // a lease may have changed between the list and the watches
 		}
 	})
@@ -51,7 +52,7 @@ func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *ta
 func (ws *watches) signal() {
 	select {
 	case ws.changed <- struct{}{}:
-	default: // a signal waits already
+	default: // a signal is already pending
 	}
 }
 
@@ -70,7 +71,7 @@ func (ws *watches) forward(ctx context.Context, signals <-chan struct{}) {
 	}
 }
 
-// drain drops a pending signal. It is called before a list, which shows the change that the signal reports.
+// drain drops a pending signal. It is called before a list, because the list will show the change anyway.
 func (ws *watches) drain() {
 	select {
 	case <-ws.changed:
