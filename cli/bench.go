@@ -18,26 +18,28 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A benchmark has the stores over which leases are spread, and the leases that its requests acquire. Every run uses
-// the same names, because some stores keep the record of each name, so a second run at the same time is refused.
+// A benchmark has the stores to measure, and the leases that its requests acquire. All benchmarks use the
+// same names of leases, because some stores keep a record of each name, so only one benchmark of a store can
+// run at a time.
 type benchmark struct {
 	*call
 	ctx    context.Context // for requests
-	ended  context.Context // also ends with a signal
+	ended  context.Context // also ends when a signal arrives
 	stores []open.Leases
 	id     lease.ID
 }
 
 const (
 	benchPrefix   = "lease-bench/"
-	atATime       = 64  // acquires and releases
-	admitted      = 0.8 // the part of what a server does that stores give to renewals
-	leastGrowth   = 1.1 // of the rate, with twice as many leases at a time
+	atATime       = 64  // the number of goroutines that acquire or release leases
+	admitted      = 0.8 // the part of the measured rate that a store uses for renewals
+	leastGrowth   = 1.1 // the rate must grow by this factor when the number of leases doubles
 	fewestAtATime = 32
 )
 
-// bench is lease bench: without -leases it measures requests, and with -leases it holds that number of leases for a
-// while. It releases them all. A signal ends it once its leases are released, and a second signal at once.
+// bench is the command lease bench. Without -leases, it measures requests. With -leases, it holds this number
+// of leases for a while. A signal ends it after it has released its leases, and a second signal ends it at
+// once.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case c.rest != nil:
@@ -93,7 +95,6 @@ func bench(ctx context.Context, c *call) error {
 
 func benchName(i int) string { return fmt.Sprint(benchPrefix, i) }
 
-// storeOf returns the store that has the i-th lease.
 func (b *benchmark) storeOf(i int) open.Leases { return b.stores[i%len(b.stores)] }
 
 // request sends a request for a lease of a store, and returns how long the answer took.
@@ -109,7 +110,6 @@ func (b *benchmark) request(a lease.Authority, name string, action lease.Action)
 	return time.Since(began), err
 }
 
-// oneAtATime acquires, renews and releases one lease again and again.
 func (b *benchmark) oneAtATime() error {
 	a, name := b.stores[0].Authority(), benchPrefix+"one"
 	turn := []lease.Action{lease.ActionAcquire, lease.ActionRenew, lease.ActionRelease}
@@ -118,7 +118,7 @@ func (b *benchmark) oneAtATime() error {
 		for _, action := range turn {
 			d, err := b.request(a, name, action)
 			if err != nil {
-				_, _ = b.request(a, name, lease.ActionRelease) // It may be locked.
+				_, _ = b.request(a, name, lease.ActionRelease) // the lease may still be locked
 				return b.benchFailed(err)
 			}
 			took[action] = append(took[action], d)
@@ -134,7 +134,6 @@ func (b *benchmark) oneAtATime() error {
 	return nil
 }
 
-// part sorts the durations, and returns the one that the given percentage of them does not exceed.
 func part(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -143,10 +142,10 @@ func part(all []time.Duration, percent int) time.Duration {
 	return all[len(all)*percent/100].Round(time.Microsecond)
 }
 
-// many renews more and more leases at the same time, until the number of renewals a second no longer grows. Each
-// lease is held by a Session that renews it again and again, because this process does much of the work of a renewal.
+// many renews more and more leases at the same time, until the rate of renewals no longer grows. Each lease
+// has a Session, because the measurement should include the work that this process does for a renewal.
 func (b *benchmark) many() error {
-	best, flat := 0.0, 0 // flat: measurements in a row in which the rate did not grow
+	best, flat := 0.0, 0 // flat is the number of measurements in a row in which the rate did not grow
 	h := new(tally)
 	var all []*session.Session
 	defer func() { b.close(all) }()
@@ -175,7 +174,7 @@ func (b *benchmark) many() error {
 		if err != nil && best == 0 {
 			return b.benchFailed(err)
 		}
-		if err != nil { // it is too much for the store
+		if err != nil { // the store cannot renew so many leases
 			break
 		}
 		fmt.Printf("%9d %20.0f %10v %10v\n", n, rate, part(took, 50), part(took, 99))
@@ -197,9 +196,9 @@ func (b *benchmark) many() error {
 	return nil
 }
 
-// renew counts the renewals of the Sessions, for as long as one measurement takes.
+// renew counts the renewals of the Sessions during one measurement.
 func (b *benchmark) renew(h *tally) (rate float64, took []time.Duration, err error) {
-	h.renewals() // those until now do not count
+	h.renewals() // discard the renewals before the measurement
 	began := time.Now()
 	select {
 	case <-time.After(b.time):
@@ -209,7 +208,6 @@ func (b *benchmark) renew(h *tally) (rate float64, took []time.Duration, err err
 	return float64(len(took)) / time.Since(began).Seconds(), took, err
 }
 
-// close releases the leases that are held.
 func (b *benchmark) close(all []*session.Session) {
 	b.each(0, len(all), func(i int) error {
 		ctx, cancel := context.WithTimeout(b.ctx, b.duration)
@@ -218,7 +216,8 @@ func (b *benchmark) close(all []*session.Session) {
 	})
 }
 
-// each calls f for each number from first to end-1, several at a time, and returns one of the errors.
+// each calls f for each number from first to end-1, with several calls at a time. It returns one of the
+// errors.
 func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -245,7 +244,7 @@ func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
 	return err
 }
 
-// load says how busy this machine is.
+// load describes how busy this machine is.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if one, _, ok := strings.Cut(string(text), " "); err == nil && ok {

@@ -2,7 +2,7 @@
 //
 //	lease run [-wait 1m] NAME -- COMMAND...
 //
-// The command opens the stores that the program imports, so a program of a few lines is a command for these:
+// The command can open the stores that the program imports. For example, this program can open PostgreSQL:
 //
 //	package main
 //
@@ -37,7 +37,7 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// The exit codes that are not those of a command.
+// Exit codes that lease adds to those of the command that it runs.
 const (
 	exitUsage       = 64
 	exitUnavailable = 69
@@ -47,7 +47,7 @@ const (
 
 const mostOwner = 900 // bytes, as package slots accepts them
 
-// A failure is an error with an exit code. An empty text prints nothing.
+// A failure is an error with an exit code. If its text is empty, nothing is printed.
 type failure struct {
 	code      int
 	text      string
@@ -60,7 +60,8 @@ func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...), true}
 }
 
-// A command is one row of the table from which the usage and the completion are made.
+// A command is one command of the program, for example "run". The help and the completion are made from all
+// commands.
 type command struct {
 	name, args, help string
 	flags            []string // besides -store
@@ -69,7 +70,7 @@ type command struct {
 
 var commands []command
 
-func init() { // a variable would refer to itself, through completion
+func init() { // an initializer of the variable would refer to itself, because of completion
 	commands = []command{
 		{"run", "[-wait D] NAME -- COMMAND...", "run a command while the lease is held", []string{"duration", "wait", "slots", "min-hold", "owner", "q"}, runCommand},
 		{"ls", "[-all] [PREFIX]", "list who holds what", []string{"all", "json"}, list},
@@ -83,8 +84,8 @@ func init() { // a variable would refer to itself, through completion
 	}
 }
 
-// A call is one call of the program: its arguments without flags, the values of the flags, and the words
-// after "--".
+// A call has the arguments of the program: those without flags, the values of the flags, and the words after
+// "--".
 type call struct {
 	args, rest []string
 
@@ -108,7 +109,7 @@ type call struct {
 	breaks   bool
 }
 
-// waiting is the value of -wait: a duration, or "forever".
+// waiting is the value of the flag -wait, which is a duration or "forever".
 type waiting time.Duration
 
 func (w *waiting) String() string { return fields.Duration(time.Duration(*w)) }
@@ -125,7 +126,6 @@ func (w *waiting) Set(text string) error {
 	return nil
 }
 
-// span is the value of a flag that is a duration.
 type span time.Duration
 
 func (s *span) String() string { return time.Duration(*s).String() }
@@ -138,7 +138,6 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-// flags defines the flags of a command.
 func (c *call) flags(cmd command) *flag.FlagSet {
 	fs := flag.NewFlagSet(cmd.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -188,7 +187,7 @@ func (c *call) flags(cmd command) *flag.FlagSet {
 	return fs
 }
 
-// parse reads the arguments of a command. Flags may stand before and after the others.
+// parse reads the arguments of a command. Flags may stand before, between and after the other arguments.
 func parse(cmd command, args []string) (*call, error) {
 	c := &call{}
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -243,7 +242,7 @@ func parse(cmd command, args []string) (*call, error) {
 	_, query, _ := strings.Cut(c.store, "?")
 	parameters, _ := url.ParseQuery(query)
 	for name := range parameters {
-		if given["store"] && strings.Contains(strings.ToLower(name), "password") { // also sslpassword
+		if given["store"] && strings.Contains(strings.ToLower(name), "password") { // for example sslpassword
 			return nil, errPasswordShown
 		}
 	}
@@ -252,8 +251,8 @@ func parse(cmd command, args []string) (*call, error) {
 
 var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
 
-// openExisting is like open, for a command that only reads or breaks leases. It does not create the file of a
-// store: if the path is misspelt, the new, empty store would say that no lease is held.
+// openExisting is like open, but does not create the file of the store. Commands that only read or break
+// leases use it, because with a misspelt path, a new and empty store would say that nobody holds the lease.
 func (c *call) openExisting(ctx context.Context) (open.Leases, error) {
 	if path, err := open.Path(c.store); err == nil {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -287,7 +286,7 @@ func (c *call) open(ctx context.Context) (open.Leases, error) {
 	return s, nil
 }
 
-// one returns the only argument of a call, the name of a lease.
+// one returns the name of a lease, which must be the only argument of the call.
 func (c *call) one(what string) (string, error) {
 	if len(c.args) != 1 || c.rest != nil {
 		return "", fail(exitUsage, "want one %s, and have %d; see lease -h", what, len(c.args))
@@ -298,7 +297,8 @@ func (c *call) one(what string) (string, error) {
 	return c.args[0], nil
 }
 
-// unreachable is the failure of a request to the store. A bad argument or URL is a failure of usage.
+// unreachable returns the failure for a request that failed. If the user gave a bad argument or URL, the
+// failure has the exit code for wrong usage.
 func (c *call) unreachable(err error) error {
 	var bad *lease.FieldError
 	var wrong *open.URLError
@@ -318,8 +318,8 @@ func (c *call) unreachable(err error) error {
 	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
 }
 
-// given reports whether the user gave the field that is wrong, as an argument, a flag or a part of the URL. The
-// other fields are of a record or a server.
+// given reports whether the wrong field comes from the user, as an argument, a flag or a part of the URL, and
+// not from a record or a server.
 func given(f *lease.FieldError) bool {
 	switch f.Code {
 	case lease.ErrName, lease.ErrDuration, lease.ErrPeriod:
@@ -328,8 +328,8 @@ func given(f *lease.FieldError) bool {
 	return f.Code == lease.ErrOption && strings.HasPrefix(f.Field, "Options.")
 }
 
-// cause returns why a request failed, in one line. If a connection could not be made, it leaves out the request and
-// what the engine advises: the address and the reason say it all.
+// cause returns why a request failed, in one line. If the program could not connect to a server, cause
+// returns only the address and the reason.
 func cause(err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -340,7 +340,7 @@ func cause(err error) string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Main carries out the command of os.Args, and exits the process.
+// Main runs the command that os.Args describe, and exits the process.
 func Main() {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -384,8 +384,8 @@ func do(args []string) int {
 	return f.code
 }
 
-// warns reports whether the warnings of a store are printed: if a person or the log of a service reads
-// them, and not in each run that cron starts.
+// warns reports whether warnings of the store are printed. They are printed if a person or a service's log
+// reads them, and not in a run without a terminal, for example from cron.
 func (c *call) warns(command string) bool {
 	return command == "bench" || command == "run" && (time.Duration(c.wait) == lease.Infinite || isTerminal(os.Stderr))
 }

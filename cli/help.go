@@ -10,7 +10,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// help explains a command or, if cmd is zero, the program. It fits on a screen of 24 lines of 80 columns.
+// help explains a command or, if cmd is zero, the program. The text fits on a terminal of 24 lines and 80
+// columns.
 func help(w io.Writer, cmd command) {
 	if cmd.name != "" {
 		fmt.Fprintf(w, "usage: lease %s\n%s\n\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.help)
@@ -53,8 +54,8 @@ lease exits with the code of the command, 128+n if signal n ended it, or with
 `
 )
 
-// formLines packs the forms of URLs into as few lines as it can. It leaves out parameters, and writes redis and rediss as
-// redis[s].
+// formLines joins the forms of URLs into as few lines as possible. It leaves out the parameters, and writes
+// redis and rediss as redis[s].
 func formLines(forms []string) (lines []string) {
 	for _, f := range forms {
 		scheme, rest, _ := strings.Cut(f, "://")

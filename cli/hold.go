@@ -12,19 +12,19 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A tally counts what happens to many leases that are held at a time.
+// A tally counts the renewals and losses of many leases that are held at the same time.
 type tally struct {
 	mu      sync.Mutex
 	held    int
 	lost    int
 	took    []time.Duration // of the renewals that were granted since the last call of renewals
-	failed  int             // renewals since then that were not granted
-	failure error           // of one of them
-	refused error           // the last
+	failed  int             // renewals that failed since the last call of renewals
+	failure error           // the error of one of these failures
+	refused error           // the last error of an acquire
 }
 
-// renewals returns how long each renewal since the last call of renewals took, how many have failed, and why one of
-// them did.
+// renewals returns how long each renewal since the last call of renewals took, how many renewals have failed,
+// and the error of one of them.
 func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,7 +33,6 @@ func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	return took, failed, failure
 }
 
-// renewed counts a renewal.
 func (h *tally) renewed(r session.RenewInfo) {
 	h.count(func() {
 		if r.Err != nil {
@@ -44,7 +43,7 @@ func (h *tally) renewed(r session.RenewInfo) {
 	})
 }
 
-// sessions makes the Sessions of the leases from the first number up to the end. A renewInterval of 0 means the default.
+// sessions makes the Sessions of the leases from first to end-1. If renewInterval is 0, they use the default.
 func (b *benchmark) sessions(h *tally, first, end int, renewInterval time.Duration) (all []*session.Session, err error) {
 	o := &session.Options{Duration: b.duration, RenewInterval: renewInterval, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Renew: h.renewed}}
 	for i := first; i < end; i++ {
@@ -64,9 +63,9 @@ func (h *tally) count(f func()) {
 	f()
 }
 
-// hold acquires as many leases as -leases says, or fewer if the store grants no more, holds them for two Durations, and
-// prints a row of a table. It repeats refused requests until the number of held leases grows by less than a
-// twentieth in one Duration.
+// hold acquires as many leases as -leases says, holds them for two Durations, and prints a row of a table. If
+// the store refuses some of these leases, hold tries again until the number of leases grows by less than 5 %
+// in one Duration.
 func (b *benchmark) hold() error {
 	h := new(tally)
 	sessions, err := b.sessions(h, 0, b.leases, 0)
@@ -78,7 +77,7 @@ func (b *benchmark) hold() error {
 	if err != nil || b.ended.Err() != nil {
 		return err
 	}
-	h.renewals() // those until now do not count
+	h.renewals() // discard the renewals before the measurement
 	began := time.Now()
 	select {
 	case <-time.After(2 * b.duration):
@@ -102,10 +101,10 @@ func (b *benchmark) hold() error {
 	return nil
 }
 
-// acquire acquires the leases, and returns how long it took to get the last one.
+// acquire acquires the leases, and returns how long it took until the last one was acquired.
 func (b *benchmark) acquire(h *tally, sessions []*session.Session) (took time.Duration, err error) {
 	began := time.Now()
-	last, mark, marked := began, 0, began // when a lease was last acquired; how many were held at a time
+	last, mark, marked := began, 0, began // last is when a lease was last acquired, and mark how many leases were held at the time marked
 	queue := make(chan *session.Session, len(sessions))
 	for _, l := range sessions {
 		queue <- l
@@ -122,7 +121,7 @@ func (b *benchmark) acquire(h *tally, sessions []*session.Session) (took time.Du
 				held++
 				last = time.Now()
 			case ctx.Err() != nil:
-			case failed == nil: // another holds it
+			case failed == nil: // another process holds the lease
 				err = lease.ErrHeldByOther
 			default:
 				h.refused = failed

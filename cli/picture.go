@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
-// A picture is the timeline that lease watch -o draws: of one lease with a lane for each holder, or of
-// the leases under a prefix with a lane for each.
+// A picture is the timeline that lease watch -o draws. If the picture shows one lease, it has a lane for each
+// holder. If it shows the leases under a prefix, it has a lane for each lease.
 type picture struct {
 	file    string
 	group   bool
@@ -21,7 +21,8 @@ func newPicture(file, name string) *picture {
 	return &picture{file: file, group: group, drawing: timeline.Drawing{Title: "leases " + name, Sorted: group}}
 }
 
-// draw adds changes, and writes the file, so that it is whole when the program is ended.
+// draw adds changes, and writes the file. The file is complete after each call, so the program can be ended
+// at any time.
 func (p *picture) draw(changes []timeline.Change) error {
 	if p == nil {
 		return nil

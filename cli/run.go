@@ -18,31 +18,31 @@ import (
 	"github.com/fencedlease/lease/slots"
 )
 
-// errWaited is the cause of a stop after -wait.
+// errWaited is the cause with which lease run stops when the time of -wait is over.
 var errWaited = errors.New("waited")
 
-// errSignal is the cause of a stop while lease run waits.
+// errSignal is the cause with which lease run stops when a signal arrives while it waits.
 type errSignal syscall.Signal
 
 func (e errSignal) Error() string { return syscall.Signal(e).String() }
 
-// stopWindow is how long a command may take to stop after its SIGTERM: the default of a Session.
+// stopWindow is how long a command may take to stop after SIGTERM. It is the default of a Session.
 func stopWindow(duration time.Duration) time.Duration { return min(duration/6, 5*time.Second) }
 
-// A running is one lease run. Its command can have one lease or, with -slots, one of several.
+// A running is one run of the command lease run. With -slots, it contends for one of several leases.
 type running struct {
 	*call
-	name    string // of the lease, or before those of the slots
-	path    string // of the program
+	name    string // of the lease, or the first part of the names of the slots
+	path    string // of the program to run
 	command []string
 	signals chan os.Signal
-	begins  chan struct{} // the command is about to begin, and gets the signals from now on
+	begins  chan struct{} // receives a value when the command is about to begin, which then gets the signals
 	stop    context.CancelCauseFunc
 	status  *status
 	store   open.Leases
-	held    string // the name of the lease that the command has
+	held    string // the name of the lease that lease run holds
 	code    int    // of the command
-	ended   bool   // the command, and not because it was stopped
+	ended   bool   // whether the command ended by itself
 }
 
 func runCommand(ctx context.Context, c *call) error {
@@ -61,7 +61,7 @@ func runCommand(ctx context.Context, c *call) error {
 	} else if err != nil {
 		return fail(126, "%v: it must be an executable file", err)
 	}
-	// The last error of a bounded wait is printed at its end.
+	// If the wait is bounded, the last error is printed at the end of the wait.
 	r.status = &status{print: time.Duration(c.wait) == lease.Infinite, terminal: c.wait > 0 && isTerminal(os.Stderr)}
 	signal.Notify(r.signals, passedSignals()...)
 	ctx, r.stop = context.WithCancelCause(ctx)
@@ -69,8 +69,8 @@ func runCommand(ctx context.Context, c *call) error {
 	return r.wait(ctx)
 }
 
-// wait lets contend open the store, contend and hold. If the command has not begun after -wait or at a signal, wait
-// cancels them, and then waits for a second at most, because the store may not answer, not even when it is closed.
+// wait contends for the lease, and runs the command. If the command has not begun when the time of -wait is
+// over, or when a signal arrives, wait returns within a second, because the store may never answer.
 func (r *running) wait(ctx context.Context) error {
 	type result struct {
 		ran bool
@@ -96,7 +96,7 @@ func (r *running) wait(ctx context.Context) error {
 			r.stop(errWaited)
 		case <-stopped:
 			stopped, late = nil, time.After(time.Second)
-		case <-r.begins: // Its end takes as long as it takes.
+		case <-r.begins: // the time of -wait no longer counts
 			signals, waited, stopped, late = nil, nil, nil, nil
 		case <-late:
 			return r.report(ctx, false, context.Cause(ctx))
@@ -125,11 +125,11 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 		Owner: r.owner, Duration: r.duration, StopWindow: stopWindow(r.duration), Watch: true, Logger: slog.New(slog.DiscardHandler),
 		Trace: &session.Trace{
 			Acquire: func(i session.AcquireInfo) {
-				if r.slots == 0 { // Otherwise the attempt is part of a poll.
+				if r.slots == 0 { // for a slot, the attempt is a part of a poll
 					r.status.note(i.Err)
 				}
 				if r.call.wait == 0 && i.Err != nil {
-					r.stop(i.Err) // Nothing is to wait long for a release that will not be answered either.
+					r.stop(i.Err) // the release might get no answer either, and nobody should wait for it
 				}
 			},
 			Renew:    func(session.RenewInfo) { nudge() },
@@ -151,7 +151,7 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 	}
 	if r.slots > 0 {
 		err = r.contendForSlot(ctx, o, hold)
-		return ran, err // in two steps, because it sets ran
+		return ran, err // in two steps, because contendForSlot sets ran
 	}
 	s, err := r.store.Lease(r.name, o)
 	if err != nil {
@@ -166,14 +166,13 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 	} else {
 		_, err = session.TryRun(ctx, s, f, nil)
 	}
-	// A request that is still under way can be granted late.
+	// The store may still grant a request that has not been answered, so Close releases the lease.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = s.Close(ctx)
 	return ran, err
 }
 
-// contendForSlot contends for one of the slots under the name.
 func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold func(context.Context, *session.Session, lease.Token) error) error {
 	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o, Polled: r.status.note})
 	if err != nil {
@@ -190,8 +189,8 @@ func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold f
 	return err
 }
 
-// hold runs the command. If the command ends before the time of -min-hold is over, hold keeps the lease until then,
-// unless the lease is lost or a signal arrives.
+// hold runs the command. If the command ends before the time of -min-hold is over, hold keeps the lease until
+// that time, unless the lease is lost or a signal arrives.
 func (r *running) hold(held context.Context, h *holding) (err error) {
 	least := time.NewTimer(r.minHold)
 	defer least.Stop()
@@ -212,7 +211,7 @@ func (r *running) hold(held context.Context, h *holding) (err error) {
 	return err
 }
 
-// openUntil opens the store. With -wait, it tries again until ctx ends.
+// openUntil opens the store. With -wait, it tries again and again until ctx ends.
 func (r *running) openUntil(ctx context.Context) (open.Leases, error) {
 	for {
 		store, err := r.open(ctx)
@@ -228,7 +227,7 @@ func (r *running) openUntil(ctx context.Context) (open.Leases, error) {
 	}
 }
 
-// report says how lease run ends. ran reports whether the command began.
+// report returns the result of lease run as an error. The argument ran says whether the command began.
 func (r *running) report(ctx context.Context, ran bool, err error) error {
 	if r.ended && errors.Is(err, lease.ErrLost) {
 		fmt.Fprintf(os.Stderr, "lease: %q was lost before the time of -min-hold was over\n", r.held)
@@ -239,7 +238,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) && !errors.Is(err, lease.ErrHeldByOther) {
 		last, answered := r.status.last()
-		if err = last; last == nil && !(r.slots > 0 && answered) { // Else it was in the queue for a slot.
+		if err = last; last == nil && !(r.slots > 0 && answered) { // otherwise it waited in the queue for a slot
 			err = fmt.Errorf("no answer within %v (-wait)", &r.call.wait)
 		}
 	}
@@ -249,7 +248,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 	switch {
 	case errors.As(context.Cause(ctx), &sig):
 		return fail(128+int(sig), "")
-	case errors.As(err, &lost): // The error of the release that follows would say the same again.
+	case errors.As(err, &lost): // the release also failed, but for the same reason
 		text := lost.Reason.Error()
 		if lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired) {
 			text = cause(lost.Err)
@@ -272,7 +271,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 	return r.unreachable(err)
 }
 
-// holder says who has the lease, as far as the store answers.
+// holder describes who has the lease, if the store says so.
 func (r *running) holder(ctx context.Context) string {
 	if r.slots > 0 {
 		return fmt.Sprintf("others have the %d slots of %q", r.slots, r.name)
@@ -288,17 +287,17 @@ func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 
-// A status is what lease run knows of its wait: the result of the last attempt to open the store or to acquire.
+// A status is the state of the wait of lease run, and the result of the last attempt to get the lease.
 type status struct {
-	print    bool // errors: of a series the 1st, 2nd, 4th, 8th and so on, unless the last that was printed was the same
-	terminal bool // print each error over the last one
+	print    bool // print the 1st, 2nd, 4th, 8th and so on of a series of errors, but no error twice in a row
+	terminal bool // print to a terminal, each error over the one before
 
 	mu       sync.Mutex
-	answered bool  // there was an attempt
-	err      error // of the last one; nil if another has the lease
+	answered bool  // whether there was an attempt
+	err      error // of the last attempt; nil if another process has the lease
 	failures int   // in a row
 	printed  string
-	over     bool // the command has begun, and the terminal is its own
+	over     bool // whether the command has begun, so that the terminal belongs to the command
 }
 
 func (s *status) note(err error) {
@@ -315,7 +314,7 @@ func (s *status) note(err error) {
 	}
 }
 
-// show writes over the last text on the terminal. The caller has locked mu.
+// show replaces the last text on the terminal. The caller has locked mu.
 func (s *status) show(text string) {
 	if !s.over {
 		fmt.Fprintf(os.Stderr, "\r\x1b[Kwaiting: %s", printable(text))
@@ -328,7 +327,7 @@ func (s *status) last() (err error, answered bool) {
 	return s.err, s.answered
 }
 
-// end clears the terminal. Nothing is written to it afterwards.
+// end clears the line on the terminal. After end, nothing more is written to the terminal.
 func (s *status) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,7 +336,7 @@ func (s *status) end() {
 	}
 }
 
-// showHolder writes to a terminal which holder lease run waits for, until the command begins.
+// Until the command begins, showHolder shows on a terminal which holder lease run waits for.
 func (r *running) showHolder(ctx context.Context) {
 	s := r.status
 	for over := false; !over; {

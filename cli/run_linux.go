@@ -21,22 +21,22 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A command under a lease has two ancestors. The holder, which the user started, talks to the store. The
-// supervisor, its child, starts the command and kills it in time. It is a process of its own because the
-// holder can be stopped or killed while the command runs on. Through a pipe, the holder tells the
-// supervisor when to kill the command, and the pipe ends when the holder is dead. The supervisor can be
-// stopped as well, so the holder kills both the supervisor and the command when the time is over.
+// A command under a lease runs in a child of two other processes. The user starts the holder, which talks to
+// the store. The holder starts the supervisor, which starts the command and kills it in time, even if the
+// holder is stopped or killed. The holder tells the supervisor through a pipe when to kill the command, and
+// if the pipe is closed, the supervisor knows that the holder is dead. Because the supervisor can be stopped,
+// too, the holder also kills the supervisor and the command when their time is over.
 //
-// The holder sends lines: "until TERM KILL" with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
-// "stop", "signal N". The supervisor sends "pid N", "stopped N", "failed TEXT" and "exit N".
+// The holder writes the lines "until TERM KILL", with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
+// "stop" and "signal N". The supervisor writes the lines "pid N", "stopped N", "failed TEXT" and "exit N".
 //
 // Only one process group has the terminal. If stdin and stdout are terminals, the command gets the terminal
-// before the holder sends "begin". Otherwise the holder may be part of a pipeline, whose processes share the
-// terminal: the command gets the terminal when it stops because it needs it, and keeps it until another process
-// stops for the same reason.
+// before it begins. Otherwise the holder may be part of a pipeline whose processes share the terminal. The
+// command then gets the terminal when it is stopped because it needs it, and has it until another process is
+// stopped for this reason.
 
-// passedSignals are the signals that the holder passes on, but not those that were ignored when lease began,
-// as under nohup.
+// passedSignals returns the signals that the holder passes on to the command. Signals that were ignored when
+// lease began, as under nohup, are not among them.
 func passedSignals() []os.Signal {
 	return notIgnored(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
@@ -50,7 +50,6 @@ func endsWaiting(s os.Signal) bool {
 	return s == syscall.SIGHUP || s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTERM
 }
 
-// A holding is a lease that is held, and the command to run.
 type holding struct {
 	session *session.Session
 	name    string
@@ -58,22 +57,22 @@ type holding struct {
 	window  time.Duration
 	path    string
 	args    []string
-	changed <-chan struct{} // the end of the lease may have changed
+	changed <-chan struct{} // receives a value when the end of the lease may have changed
 	signals chan os.Signal
 
-	orders  *os.File      // to the supervisor
-	group   int           // of the command; 0: it has not begun
-	stopped bool          // "stop" was sent
+	orders  *os.File      // the pipe to the supervisor
+	group   int           // of the command; 0 before the command has begun
+	stopped bool          // whether "stop" was sent
 	stop    time.Duration // the time of CLOCK_BOOTTIME at which to stop the command
-	kill    time.Duration // and to kill it
-	tty     *os.File      // nil: there is no terminal
-	first   bool          // the command has the terminal first, not only when it wants it
-	stops   []os.Signal   // that a terminal sends
+	kill    time.Duration // the time of CLOCK_BOOTTIME at which to kill the command
+	tty     *os.File      // nil if there is no terminal
+	first   bool          // whether the command gets the terminal when it begins, and not only when it needs it
+	stops   []os.Signal   // the signals with which a terminal stops a process
 }
 
-// hold runs the command, and returns its exit code once it and everything that it started are dead.
+// hold runs the command. It returns the exit code when all processes that the command started are dead.
 func hold(ctx context.Context, h *holding) (int, error) {
-	// If the supervisor is killed, its processes become children of the holder.
+	// If the supervisor is killed, its child processes become children of the holder.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -101,7 +100,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{ordersRead, reportsWrite}
 	cmd.Env = append(os.Environ(), "LEASE_NAME="+h.name, "LEASE_TOKEN="+string(h.token))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // A stop of the holder's group must not stop it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal that stops the holder's group must not stop the supervisor
 	err = cmd.Start()
 	ordersRead.Close()
 	reportsWrite.Close()
@@ -131,11 +130,11 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			h.sendUntil()
 			h.send("stop")
 			h.stopped = true
-			tick = time.NewTicker(20 * time.Millisecond) // A timer would not notice a suspension of the machine.
+			tick = time.NewTicker(20 * time.Millisecond) // unlike a timer, a ticker notices that the machine was suspended
 			defer tick.Stop()
 		case <-tick.C:
 			if boottime() >= h.kill {
-				_ = cmd.Process.Kill() // through a file descriptor of the process, so its ID cannot be that of another
+				_ = cmd.Process.Kill() // uses a file descriptor of the process, so it cannot kill another process with the same ID
 				return killed()
 			}
 		case sig := <-h.signals:
@@ -146,7 +145,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			word, rest, _ := strings.Cut(line, " ")
 			n, _ := strconv.Atoi(rest)
 			switch {
-			case !open: // The supervisor was killed.
+			case !open: // the supervisor was killed
 				return killed()
 			case word == "pid":
 				h.group = n
@@ -157,7 +156,7 @@ func hold(ctx context.Context, h *holding) (int, error) {
 			case word == "failed":
 				return 0, fail(126, "%s", rest)
 			case word == "exit":
-				go func() { _ = cmd.Wait() }() // so that no zombie is left while -min-hold lasts
+				go func() { _ = cmd.Wait() }() // otherwise the supervisor would be a zombie while -min-hold lasts
 				h.foreground(h.group, unix.Getpgrp())
 				h.awaitLoss(ctx)
 				return n, nil
@@ -166,15 +165,15 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	}
 }
 
-// send drops the message if the pipe is full, which happens if the supervisor is stopped for long. A
-// line is written whole or not at all.
+// send writes a message to the supervisor. If the pipe is full, because the supervisor has been stopped for
+// long, send drops the message. It never writes only a part of a line.
 func (h *holding) send(format string, args ...any) {
 	_ = h.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
 }
 
-// sendUntil tells the supervisor when to stop and when to kill the command. After "stop", a renewal no
-// longer prolongs its life.
+// sendUntil tells the supervisor when to stop and when to kill the command. After "stop" was sent, these
+// times stay the same even if the lease is renewed.
 func (h *holding) sendUntil() {
 	if h.stopped {
 		return
@@ -189,15 +188,15 @@ func (h *holding) sendUntil() {
 	h.send("until %d %d", int64(h.stop), int64(h.kill))
 }
 
-// awaitLoss waits until ctx ends if the supervisor may have stopped the command before the Session noticed that its
-// time is over, for example because this process was stopped. Otherwise the command would seem to have ended by itself.
+// awaitLoss waits until ctx ends if the supervisor may have stopped the command before the Session noticed
+// the end of the lease. Otherwise lease would report that the command ended by itself.
 func (h *holding) awaitLoss(ctx context.Context) {
 	if boottime() < h.stop {
 		return
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(time.Second): // it was renewed meanwhile
+	case <-time.After(time.Second): // the lease was renewed meanwhile
 	}
 }
 
@@ -209,37 +208,36 @@ func (h *holding) catch() {
 
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
-// pass passes a signal on to the command.
 func (h *holding) pass(s syscall.Signal) {
 	own := unix.Getpgrp()
 	switch {
 	case s == syscall.SIGCONT:
 		h.resume()
 	case wantsTerminal(s) && (h.foreground(h.group, own) || h.foreground(own, own)):
-		h.first = false // Another process of the job uses the terminal too.
+		h.first = false // another process of the job uses the terminal, too
 		_ = syscall.Kill(0, syscall.SIGCONT)
 		return
 	case wantsTerminal(s):
-		s = syscall.SIGTSTP // The job is in the background.
+		s = syscall.SIGTSTP // the job is in the background
 	}
 	h.send("signal %d", s)
 }
 
-// resume gives the terminal to a command that has it first.
+// resume gives the terminal to the command if the command should have it from its beginning.
 func (h *holding) resume() {
 	if h.first {
 		h.foreground(unix.Getpgrp(), h.group)
 	}
 }
 
-// suspend stops the holder after a terminal has stopped the command, so that the shell goes on. The
-// supervisor kills the command if the lease ends meanwhile.
+// suspend stops the holder when a terminal has stopped the command, so that the shell goes on. If the lease
+// ends meanwhile, the supervisor kills the command.
 func (h *holding) suspend(wants bool) {
 	own := unix.Getpgrp()
 	switch {
 	case h.tty == nil:
 		return
-	// It may have wanted the terminal before the shell gave it.
+	// The command may have needed the terminal before the shell gave it to the holder.
 	case wants && (h.foreground(own, h.group) || h.foreground(h.group, h.group)):
 	default:
 		h.foreground(h.group, own)
@@ -249,7 +247,7 @@ func (h *holding) suspend(wants bool) {
 		signal.Ignore(syscall.SIGTSTP)
 		var byDefault [4]uint64 // a struct sigaction, because signal.Reset would ignore the signal
 		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(syscall.SIGTSTP), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
-		_ = syscall.Kill(0, syscall.SIGTSTP) // without effect on a group that no shell controls
+		_ = syscall.Kill(0, syscall.SIGTSTP) // has no effect on a group that no shell controls
 		select {
 		case <-resumed:
 		case <-time.After(300 * time.Millisecond):
@@ -260,7 +258,7 @@ func (h *holding) suspend(wants bool) {
 	h.send("signal %d", syscall.SIGCONT)
 }
 
-// foreground gives the terminal to the process group to, if the group from has it.
+// foreground gives the terminal to the process group to if the group from has the terminal.
 func (h *holding) foreground(from, to int) bool {
 	tty := int(h.tty.Fd())
 	if now, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err != nil || now != from || to == 0 {
@@ -277,7 +275,7 @@ func boottime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// reap frees the children that have ended, among them those that process 1 inherits.
+// reap collects the children that have ended, including processes whose parent has died.
 func reap() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && !errors.Is(err, syscall.EINTR) {
@@ -298,9 +296,9 @@ func killAll(pid, group int) {
 	}
 }
 
-// killOnce kills a process group and all descendants of a process, and reports whether there were any.
-// Without a /proc of this PID namespace, it kills the group only. When the group is empty, it sets
-// *group to 0, so that it does not kill another group that gets the same ID later.
+// killOnce kills a process group and all descendants of a process, and reports whether there were any. If
+// /proc is not that of this PID namespace, killOnce only kills the group. Once the group is empty, killOnce
+// sets *group to 0, because another group may get the same ID later.
 func killOnce(pid int, group *int) (found bool) {
 	if *group > 0 {
 		err := syscall.Kill(-*group, syscall.SIGKILL)
@@ -311,7 +309,7 @@ func killOnce(pid int, group *int) (found bool) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return found
 	}
-	children, dead := map[int][]int{}, map[int]bool{} // A child may have been read before its parent died.
+	children, dead := map[int][]int{}, map[int]bool{} // a child may have been read before its parent died
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return found

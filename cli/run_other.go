@@ -29,7 +29,7 @@ type holding struct {
 	signals <-chan os.Signal
 }
 
-// hold fails, because only Linux has the means to ensure that no descendant of a command outlives its holder.
+// hold fails, because only on Linux can it be ensured that no descendant of a command outlives its holder.
 func hold(context.Context, *holding) (int, error) {
 	return 0, fail(exitUsage, "lease run works on Linux only; the other commands work here")
 }

@@ -22,17 +22,17 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A row is one lease as -json prints it, without the lease ID, with which any program could act as the
-// holder.
+// A row is one lease as -json prints it. It does not have the lease ID, with which any program could act as
+// the holder.
 type row struct {
 	Name     string      `json:"name"`
 	State    lease.State `json:"state"`
-	Owner    string      `json:"owner,omitempty"` // the last one, if the lease has expired or was broken
+	Owner    string      `json:"owner,omitempty"` // the last owner, if the lease has expired or was broken
 	Token    lease.Token `json:"token,omitempty"`
-	Duration float64     `json:"duration_s,omitempty"` // in seconds; -1: infinite
-	Left     float64     `json:"left_s,omitempty"`     // in seconds, at most; -1: infinite
-	Time     *time.Time  `json:"time,omitempty"`       // of lease watch, on this machine's clock
-	Error    string      `json:"error,omitempty"`      // the record cannot be read
+	Duration float64     `json:"duration_s,omitempty"` // in seconds; -1 if infinite
+	Left     float64     `json:"left_s,omitempty"`     // at most, in seconds; -1 if infinite
+	Time     *time.Time  `json:"time,omitempty"`       // only for lease watch, on this machine's clock
+	Error    string      `json:"error,omitempty"`      // why the record cannot be read
 
 	duration, left time.Duration
 }
@@ -44,7 +44,7 @@ func newRow(name string, r lease.Record, now time.Time) row {
 		w.Token = lease.TokenOf(r.Epoch)
 	}
 	if r.State != lease.Available {
-		w.Owner = r.Owner // also of an expired lease: its holder has crashed or lost the store
+		w.Owner = r.Owner // an expired lease shows its owner, which has crashed or lost the store
 	}
 	if r.State.Locked() {
 		w.Duration, w.Left = seconds(r.Duration), seconds(w.left)
@@ -52,10 +52,10 @@ func newRow(name string, r lease.Record, now time.Time) row {
 	return w
 }
 
-// silence is the longest time without an answer of the store.
+// silence is the longest time to wait for an answer of the store.
 const silence = 10 * time.Second
 
-// rows lists the leases under a prefix. An error is that of the list, and ends it.
+// rows lists the leases under a prefix. After an error, the list ends.
 func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -79,9 +79,9 @@ func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, 
 	}
 }
 
-// inspected returns the row of a lease that was read, and whether its record says that the lease was ever held. If it does
-// not, the Epoch of the record may belong to other names that the store has forgotten. Azure does not name an earlier
-// holder.
+// inspected returns the row of a lease, and whether the record says that somebody has ever held the lease. If
+// not, the row has no token, because some stores share an Epoch among names without a record. With Azure, it
+// always returns true.
 func (c *call) inspected(name string, res lease.Result) (w row, ever bool) {
 	w, r := newRow(name, res.Record, res.Now), res.Record
 	if ever = strings.HasPrefix(c.store, "azblob:") || r != (lease.Record{Epoch: r.Epoch}); !ever {
@@ -94,10 +94,10 @@ func seconds(d time.Duration) float64 {
 	if d == lease.Infinite {
 		return -1
 	}
-	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000 // 2.647 and not 2.6470000000000002, as Seconds would
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000 // returns 2.647, where Seconds would return 2.6470000000000002
 }
 
-// remaining formats a remaining time for people.
+// remaining formats the remaining time of a lease for people.
 func remaining(d time.Duration) string {
 	if d == lease.Infinite {
 		return "infinite"
@@ -105,7 +105,7 @@ func remaining(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// printable replaces what could control a terminal.
+// printable replaces characters that could control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -115,7 +115,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// colour surrounds a state with its colour. All colours have the same width, so that columns align.
+// colour adds escape codes for the colour of a state. All codes have the same length, which aligns columns.
 func colour(s lease.State) string {
 	if !isTerminal(os.Stdout) || os.Getenv("NO_COLOR") != "" {
 		return s.String()
@@ -132,8 +132,8 @@ func colour(s lease.State) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[39m", n, s)
 }
 
-// process returns the name of the process in the owner. Only -json and lease show print the rest, which packages shards
-// and slots have added.
+// process returns the name of the process in the owner. The packages shards and slots add more to an owner,
+// which only -json and lease show print.
 func (w row) process() string {
 	p, _ := member.Process(w.Name, w.Owner)
 	return p
@@ -150,7 +150,7 @@ func (w row) cells(owner string) string {
 	return strings.Join([]string{printable(w.Name), colour(w.State), left, string(w.Token), printable(owner)}, "\t")
 }
 
-// output prints rows. The table has no header if it is empty. Its last column is what the function owner returns.
+// output prints rows as JSON or as a table. The function owner returns the text of the last column.
 func output(c *call, rows []row, owner func(row) string) error {
 	if c.json {
 		enc := json.NewEncoder(os.Stdout)
@@ -176,7 +176,7 @@ func output(c *call, rows []row, owner func(row) string) error {
 	return t.Flush()
 }
 
-// list is lease ls. A record that cannot be read is a row, and makes the exit code 1.
+// list is the command lease ls. If a record cannot be read, list prints a row for it, and the exit code is 1.
 func list(ctx context.Context, c *call) error {
 	if len(c.args) > 1 || c.rest != nil {
 		return fail(exitUsage, "ls: want at most one PREFIX; see lease -h")
@@ -242,7 +242,6 @@ func show(ctx context.Context, c *call) error {
 	return output(c, []row{w}, func(w row) string { return w.Owner })
 }
 
-// breakLease is lease break.
 func breakLease(ctx context.Context, c *call) error {
 	name, err := c.one("NAME")
 	if err != nil {
@@ -296,8 +295,8 @@ func breakLease(ctx context.Context, c *call) error {
 	return c.unreachable(err)
 }
 
-// enoughGrace returns the shortest grace of [lease.Break] after which a Session with the default Options has
-// stopped before the lease is free.
+// enoughGrace returns the shortest grace of [lease.Break] that is long enough for a Session with the default
+// Options to stop before the lease is free.
 func enoughGrace(d time.Duration) time.Duration {
 	o, err := (&session.Options{Duration: d}).Complete()
 	if err != nil {

@@ -14,39 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// superviseWord is the first argument of a supervisor, beginWord that of a command that has not begun.
+// superviseWord is the first argument of a supervisor, and beginWord that of a command that has not begun.
 const (
 	superviseWord = "supervise-command"
 	beginWord     = "begin-command"
 )
 
-// A parent-death signal is sent when the thread that forked has ended, and it belongs to the main thread
-// of the process that gets it, so the main goroutine stays there.
+// The kernel sends a parent-death signal when the thread that forked has ended. So the main goroutine stays
+// on the main thread, which lives as long as the process.
 func init() {
 	if len(os.Args) > 1 && (os.Args[1] == superviseWord || os.Args[1] == beginWord) {
 		runtime.LockOSThread()
 	}
 }
 
-// A supervised is a command and what is to happen to it.
+// A supervised is a command with the times at which the supervisor should stop and kill it.
 type supervised struct {
 	reports    *os.File
-	gate       *os.File      // the command begins once a byte comes through it
+	gate       *os.File      // the command begins when it can read a byte from this pipe
 	pid        int           // of the command
-	group      int           // of the command, too; 0: it is empty
+	group      int           // of the command; 0 once the group has no process
 	term, kill time.Duration // times of CLOCK_BOOTTIME
-	stopping   bool          // SIGTERM was sent, since the lease is lost or about to end
-	killing    bool          // all is to die, since the command has ended or its time is up
+	stopping   bool          // whether SIGTERM was sent, because the lease is lost or about to end
+	killing    bool          // whether all processes must die, because the command has ended or its time is over
 }
 
-// supervise runs the command args[1:], whose file is args[0].
+// supervise runs the command args[1:], whose program is the file args[0].
 func supervise(args []string) int {
 	orders, reports := os.NewFile(3, "orders"), os.NewFile(4, "reports")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE} {
-		if !signal.Ignored(s) { // else the command would not ignore it under nohup
+		if !signal.Ignored(s) { // under nohup, the command must ignore the signal, too
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
@@ -95,14 +95,14 @@ func supervise(args []string) int {
 	for {
 		select {
 		case line, open := <-lines:
-			if !open { // The holder is dead.
+			if !open { // the holder is dead
 				lines, s.killing = nil, true
 				break
 			}
 			s.handleOrder(line)
 		case st, open := <-states:
 			switch {
-			case !open: // As a subreaper, the supervisor has a child as long as a descendant lives.
+			case !open: // as a subreaper, the supervisor has a child as long as a descendant of the command lives
 				fmt.Fprintf(reports, "exit %d\n", code)
 				return 0
 			case st.pid != s.pid:
@@ -113,24 +113,23 @@ func supervise(args []string) int {
 			case st.Signaled():
 				code, s.killing = 128+int(st.Signal()), true
 			}
-		case <-tick.C: // A timer would not notice that the machine was suspended.
+		case <-tick.C: // unlike a timer, a ticker notices that the machine was suspended
 		}
 		s.enforce()
 	}
 }
 
-// begin waits for a byte from its supervisor, and becomes the command args[1:], whose file is args[0].
+// begin waits for a byte from the supervisor, and then becomes the command args[1:] with the file args[0].
 func begin(args []string) int {
 	syscall.CloseOnExec(3)
 	if n, _ := os.NewFile(3, "gate").Read(make([]byte, 1)); n == 0 {
-		return 1 // The supervisor is dead.
+		return 1 // the supervisor is dead
 	}
 	err := syscall.Exec(args[0], args[1:], os.Environ())
 	fmt.Fprintf(os.Stderr, "lease: cannot start %s: %v\n", args[0], err)
 	return 126
 }
 
-// handleOrder carries out a line of the holder.
 func (s *supervised) handleOrder(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -145,13 +144,13 @@ func (s *supervised) handleOrder(line string) {
 		if _, err := fmt.Sscan(rest, &n); err == nil && s.group > 0 && !s.killing {
 			_ = syscall.Kill(-s.group, syscall.Signal(n))
 			if endsWaiting(syscall.Signal(n)) {
-				_ = syscall.Kill(-s.group, syscall.SIGCONT) // It may be stopped.
+				_ = syscall.Kill(-s.group, syscall.SIGCONT) // the command may be stopped
 			}
 		}
 	}
 }
 
-// enforce stops or kills what must not run any more.
+// enforce stops or kills the command when its time is over.
 func (s *supervised) enforce() {
 	now := boottime()
 	if now >= s.term && !s.stopping && !s.killing {
@@ -165,13 +164,13 @@ func (s *supervised) enforce() {
 	}
 }
 
-// A state is the change of the state of a child.
+// A state is the new state of a child process, for example that it was stopped or has exited.
 type state struct {
 	pid int
 	syscall.WaitStatus
 }
 
-// wait sends the changes of all children, and closes the channel when there is none left.
+// wait sends the new state of each child that changes, and closes the channel when there is no child left.
 func wait(states chan<- state) {
 	defer close(states)
 	for {

@@ -22,7 +22,7 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// serve is lease ui. It prints the address of the page, and serves the page until it is ended.
+// serve is the command lease ui. It prints the address of the page, and serves the page until a signal.
 func serve(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 1 || c.rest != nil:
@@ -53,19 +53,19 @@ func serve(ctx context.Context, c *call) error {
 var embedded embed.FS
 var files, _ = fs.Sub(embedded, "ui")
 
-// contentTypes has the content types of all answers, by the extensions of their paths, because the types
-// that a system knows can be wrong.
+// contentTypes has the content types of all answers by the extension of the path. The types of the system are
+// not used, because they can be wrong.
 var contentTypes = map[string]string{"": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".json": "application/json"}
 
-// A page shows a person who holds which lease, for how much longer, and what has changed. It lists the leases while run
-// runs. The names and owners that it shows are texts of strangers.
+// A page shows in a browser who holds which lease, for how much longer, and what has changed. While run runs,
+// it lists the leases. Names and owners can be any text, so the page must not trust them.
 type page struct {
 	*call
 	prefix string
 	store  open.Leases
-	secret string // in its address: see ServeHTTP
+	secret string // part of the page's address: see ServeHTTP
 	mux    *http.ServeMux
-	again  chan struct{} // makes run list at once
+	again  chan struct{} // makes run list the leases at once
 	board  board
 }
 
@@ -82,7 +82,6 @@ func newPage(c *call, store open.Leases) *page {
 
 func (p *page) path() string { return "/" + p.secret + "/" }
 
-// read lists the leases once.
 func (p *page) read(ctx context.Context) error {
 	began, leases := time.Now(), map[string]sight{}
 	for w, err := range rows(ctx, p.store, p.prefix) {
@@ -98,7 +97,6 @@ func (p *page) read(ctx context.Context) error {
 	return nil
 }
 
-// run lists the leases again and again until ctx is done.
 func (p *page) run(ctx context.Context) {
 	for {
 		select {
@@ -107,11 +105,11 @@ func (p *page) run(ctx context.Context) {
 		case <-p.again:
 		case <-time.After(p.board.pause(p.interval)):
 		}
-		_ = p.read(ctx) // The page shows the error.
+		_ = p.read(ctx) // the page shows the error
 	}
 }
 
-// leasesJSON answers with what the page should know. It leaves out the list if the page has it.
+// leasesJSON sends the leases to the page. It omits the list if the page already has this version.
 func (p *page) leasesJSON(w http.ResponseWriter, r *http.Request) {
 	a := p.board.answer(p.interval)
 	a["prefix"], a["break"] = p.prefix, p.breaks
@@ -126,7 +124,7 @@ func (p *page) timeline(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(p.board.draw(p.prefix, r.FormValue("name"), r.FormValue("filter")))
 }
 
-// breakLease breaks a lease, if the holder is still the one that the person has seen, and answers with a text.
+// breakLease breaks a lease, unless its holder has changed since the page showed it, and answers with a text.
 func (p *page) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*silence)
 	defer cancel()
@@ -170,24 +168,24 @@ func (p *page) tryBreak(ctx context.Context, body *json.Decoder) (code int, text
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // nothing that cannot be encoded is passed
+		panic(err) // the program encodes no value for which this can fail
 	}
 	return text
 }
 
 // uiHeaders are the headers of every answer. The Content-Security-Policy forbids inline scripts and styles,
-// forbids other pages to show this one in a frame, and forbids forms to be submitted.
+// forms, and frames of other pages that show this page.
 var uiHeaders = map[string]string{
 	"Content-Security-Policy":      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"X-Content-Type-Options":       "nosniff",
-	"Referrer-Policy":              "no-referrer", // the address has the secret
+	"Referrer-Policy":              "no-referrer", // because the address contains the secret
 	"Cache-Control":                "no-store",
 }
 
-// ServeHTTP serves the page below its secret path. It refuses requests that come neither from the page
-// itself nor from a person who has entered the address.
+// ServeHTTP serves the page below a path that contains the secret. It rejects requests that come from other
+// pages.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range uiHeaders {
 		w.Header().Set(name, value)
@@ -205,8 +203,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/"+secret, p.mux).ServeHTTP(w, r)
 }
 
-// stranger returns why a request is refused, whatever its path: it comes from a page of another origin, or through
-// a name that somebody else's DNS points at this machine.
+// stranger returns why a request is rejected, or "". It rejects requests from a page of another origin, and
+// requests for a host name that another DNS zone may point to this machine.
 func stranger(r *http.Request) (refused string) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {

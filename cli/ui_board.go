@@ -14,50 +14,49 @@ import (
 )
 
 const (
-	mostNews  = 200 // changes of all leases that a board remembers
-	mostOfOne = 40  // changes of one lease that it remembers
+	mostNews  = 200 // changes of all leases that a board stores
+	mostOfOne = 40  // changes of one lease that a board stores
 	mostLanes = 40  // leases in a drawing
 )
 
-// A sight is a lease as the last list has shown it, with what -json prints, and what else the page
-// needs.
+// A sight is a lease in the last list, with what -json prints and some values for the page.
 type sight struct {
 	row
-	Process string  `json:"process,omitempty"` // the owner, without what packages shards and slots add
+	Process string  `json:"process,omitempty"` // the owner, without the additions of packages shards and slots
 	Role    string  `json:"role,omitempty"`    // the kind of lease that member.Process returns
-	After   float64 `json:"after_s"`           // since the list began, when the lease was read
-	Enough  float64 `json:"enough_s"`          // a grace that is not short
+	After   float64 `json:"after_s"`           // in seconds, from the beginning of the list until the lease was read
+	Enough  float64 `json:"enough_s"`          // in seconds, a grace that is long enough for the holder to stop
 }
 
-// A news is a change in words. Without a name, it is that the store could not be read.
+// A news describes a change of a lease. If the name is empty, it says that the store could not be read.
 type news struct {
 	At   int64  `json:"at"` // in ms since 1970
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// A change is one that a drawing shows.
+// A change is a change of a lease with its time, for a drawing.
 type change struct {
 	at time.Time
 	timeline.Change
 }
 
-// A board is what all lists have shown. Its zero value has seen none.
+// A board stores what the lists of the leases have shown. The zero value is a board that has seen no list.
 type board struct {
 	mu      sync.Mutex
-	version int       // how many complete lists there were
-	began   time.Time // when the last of them began
+	version int       // number of complete lists
+	began   time.Time // when the last complete list began
 	took    time.Duration
-	err     error // of the last list; nil if it was complete
+	err     error // of the last list; nil if the list was complete
 	leases  map[string]sight
-	drawn   map[string]sight    // the leases or, since a list has failed, that they could not be read
-	history map[string][]change // of each lease, the oldest first
-	news    []news              // of all leases, the newest first, but not their first sight
-	newest  map[string]int      // from 1, the higher the newer: the last news of each lease
-	encoded json.RawMessage     // leases and news for the page
+	drawn   map[string]sight    // the leases as a drawing shows them; after a list has failed, it shows that they could not be read
+	history map[string][]change // of each lease, the oldest change first
+	news    []news              // of all leases, the newest first; the first list is no news
+	newest  map[string]int      // for each lease, the position of its last news: a higher number is newer
+	encoded json.RawMessage     // the leases and the news as JSON for the page
 }
 
-// fail notes a list that was not complete. The drawings show nothing from the last complete one on.
+// fail records that a list failed. Drawings then show that the store could not be read since the last list.
 func (b *board) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +70,7 @@ func (b *board) fail(err error) {
 	b.err = err
 }
 
-// update notes a complete list, and what has changed since the one before.
+// update records a complete list, and what has changed since the complete list before it.
 func (b *board) update(began, now time.Time, leases map[string]sight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +98,7 @@ func (b *board) update(began, now time.Time, leases map[string]sight) {
 	b.encoded = encode(map[string]any{"leases": slices.AppendSeq([]sight{}, maps.Values(leases)), "news": append([]news{}, b.news...)})
 }
 
-// remember adds what a drawing shows from a time on.
+// remember adds what a drawing shows from the time at.
 func (b *board) remember(at time.Time, leases map[string]sight) {
 	if b.history == nil {
 		b.history = map[string][]change{}
@@ -115,22 +114,22 @@ func (b *board) remember(at time.Time, leases map[string]sight) {
 // seenAt returns when the last complete list ended.
 func (b *board) seenAt() time.Time { return b.began.Add(b.took) }
 
-// pause returns the time between two lists, which take at most a fifth of the time.
+// pause returns how long to wait before the next list, so that lists take at most a fifth of the time.
 func (b *board) pause(interval time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return max(interval, 4*b.took)
 }
 
-// answer returns what the page should know now, with the list.
+// answer returns what the page should show now, including the list.
 func (b *board) answer(interval time.Duration) map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := map[string]any{
 		"version": b.version,
-		"age":     time.Since(b.began).Seconds(),                  // of the list, since it began
-		"fresh":   2*max(interval+b.took, 5*b.took).Seconds() + 1, // the age in seconds from which the list is stale
-		"error":   "",                                             // of the last list; empty if it was complete
+		"age":     time.Since(b.began).Seconds(),                  // since the list began
+		"fresh":   2*max(interval+b.took, 5*b.took).Seconds() + 1, // the list is stale if its age in seconds is higher
+		"error":   "",                                             // of the last list; empty if the list was complete
 		"list":    b.encoded,
 	}
 	if b.err != nil {
@@ -139,8 +138,8 @@ func (b *board) answer(interval time.Duration) map[string]any {
 	return a
 }
 
-// draw draws the history of one lease or, if name is empty, of the leases that changed last among those whose name
-// or owner contains a text.
+// draw draws the history of one lease. If name is empty, it draws the leases that have changed last, of those
+// whose name or owner contains the text.
 func (b *board) draw(prefix, name, text string) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// watch is lease watch. It reads at every signal of the store and at every interval, and prints what
-// changed. Renewals are no change. It ends if the store fails with a permanent error.
+// watch is the command lease watch. It reads the lease at each signal of the store and after each interval,
+// and prints changes other than renewals. If the store fails with a permanent error, watch ends.
 func watch(ctx context.Context, c *call) error {
 	name, err := c.one("NAME or PREFIX/")
 	if err != nil {
@@ -60,9 +60,9 @@ func watch(ctx context.Context, c *call) error {
 		first, silent = false, err != nil
 		if watches && signals == nil && err == nil {
 			watching, cancel := context.WithCancel(ctx)
-			limit := time.AfterFunc(silence, cancel) // of the call alone
+			limit := time.AfterFunc(silence, cancel) // limits the call of Watch, not the watch
 			if signals, err = w.Watch(watching, name); err == nil && limit.Stop() {
-				continue // with what changed before the first signal
+				continue // read again, in case the lease has changed before the watch began
 			}
 		}
 		select {
@@ -76,7 +76,7 @@ func watch(ctx context.Context, c *call) error {
 	}
 }
 
-// look reads the lease or, if the name ends with "/", all leases whose names begin with it.
+// look reads the lease or, if name ends with "/", all leases whose names begin with name.
 func (c *call) look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
 	seen := map[string]row{}
 	if !strings.HasSuffix(name, "/") {
@@ -95,7 +95,7 @@ func (c *call) look(ctx context.Context, store open.Leases, name string) (map[st
 	return seen, nil
 }
 
-// Seen returns the lease for a timeline.
+// Seen returns the lease as a timeline shows it.
 func (w row) Seen() timeline.Lease {
 	return timeline.Lease{Name: w.Name, State: w.State, Owner: w.process(), Token: w.Token, Left: w.left, Error: w.Error}
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// findCommand returns the command that args name, and args without the name. Flags may stand before the name.
+// findCommand returns the command that args name, and the other args. Flags may stand before the name.
 func findCommand(args []string) (cmd command, rest []string, err error) {
-	all := flag.NewFlagSet("", flag.ContinueOnError) // to know which flags take a value
+	all := flag.NewFlagSet("", flag.ContinueOnError) // this set only tells which flags have a value
 	all.SetOutput(io.Discard)
 	for _, cmd := range commands {
 		new(call).flags(cmd).VisitAll(func(f *flag.Flag) {
@@ -28,7 +28,7 @@ func findCommand(args []string) (cmd command, rest []string, err error) {
 			if j := slices.IndexFunc(commands, func(c command) bool { return c.name == args[i] }); j >= 0 {
 				return commands[j], slices.Delete(slices.Clone(args), i, i+1), nil
 			}
-			word, _, _ := strings.Cut(args[i], "=") // a URL with a password can follow
+			word, _, _ := strings.Cut(args[i], "=") // without the value, because it can be a URL with a password
 			if near := nearest(word); near != "" {
 				return cmd, nil, fail(exitUsage, "no command %.80q: did you mean lease %s?", word, near)
 			}
@@ -48,8 +48,8 @@ func findCommand(args []string) (cmd command, rest []string, err error) {
 	return cmd, nil, fail(exitUsage, "no command; see lease -h")
 }
 
-// nearest returns the name of the command that is most similar to the word, or "" if even that name differs from
-// the word by more than two letters, or by half of the letters of the word or more.
+// nearest returns the name of the command that is most similar to the word. It returns "" if no name is
+// similar enough: more than two letters are different, or at least half of the word's letters.
 func nearest(word string) (name string) {
 	least := min(3, (len(word)+1)/2)
 	for _, c := range commands {
@@ -60,8 +60,8 @@ func nearest(word string) (name string) {
 	return name
 }
 
-// distance returns how many letters must be added, removed or replaced to make one word from another. Two
-// neighbours that are swapped count as one letter.
+// distance returns how many letters must be added, removed or replaced to turn one word into another. Two
+// neighbours in the wrong order count as one letter.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -83,7 +83,6 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// version is lease version.
 func version(_ context.Context, c *call) error {
 	if len(c.args) > 0 || c.rest != nil {
 		return fail(exitUsage, "version: want no arguments; see lease -h")
