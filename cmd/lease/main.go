@@ -1,8 +1,8 @@
-// Lease runs commands under leases, and shows and breaks leases. This program has the stores of all engines.
+// Lease runs commands under leases, and shows and breaks leases. This program can open all kinds of stores.
 //
 //	lease run [-wait 1m] NAME -- COMMAND...
 //
-// Page docs/command.md of the repository describes it.
+// The page docs/command.md of the repository describes this program.
 package main
 
 import (
@@ -21,6 +21,6 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis prints each failed connection, besides the error that cli prints
+	logging.Disable() // otherwise go-redis prints each failed connection, in addition to the error that cli prints
 	cli.Main()
 }

@@ -1,6 +1,7 @@
-// Leader elects a leader among processes, at any store of this library. A program of yours imports only the
-// engines that it uses. Run it in two terminals: the second one waits. Stop the first with Ctrl-C, and the second
-// leads at once. Kill it with -9, and the second leads with a newer token when the lease has ended.
+// Leader elects a leader among processes, with any store. If you run it in two terminals, the second process
+// waits. When you stop the first process with Ctrl-C, the second one leads at once. When you kill the first
+// process with -9, the second one leads when the lease has expired. Your own program needs to import only the
+// store that it uses.
 //
 //	go run ./examples/leader -store etcd://localhost:2379
 package main

@@ -24,9 +24,10 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// All starts a server of each kind but MySQL and S3 on free ports of the loopback interface, returns the URLs of their stores
-// for package open, with the URL of a file, and sets the environment variables that the URLs need. The
-// servers keep their files in dir, and run until stop is called. root is the root folder of the repository.
+// All starts a server of each kind except MySQL and S3 on free ports of the loopback interface. It returns
+// the URLs of their stores and of a SQLite file, and sets the environment variables that these URLs need. The
+// servers store files in dir, and run until stop is called. The argument root is the root folder of the
+// repository.
 func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
 	s := set{ctx: ctx, root: root, dir: dir, urls: []string{"file:" + filepath.Join(dir, "leases.db")}}
 	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.blobs} {
@@ -56,7 +57,7 @@ func (s *set) folder(name string) (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// build builds a program in a folder of the repository, whose go.mod has what the program needs.
+// build builds a program in a folder whose go.mod has the module of the program.
 func (s *set) build(folder, pkg string) (string, error) {
 	file := filepath.Join(s.dir, filepath.Base(folder))
 	cmd := exec.CommandContext(s.ctx, "go", "build", "-o", file, pkg)
@@ -67,7 +68,7 @@ func (s *set) build(folder, pkg string) (string, error) {
 	return file, nil
 }
 
-// kubernetes starts an API server and its etcd, which is also the etcd of etcd://.
+// kubernetes starts an API server and its etcd, which is also used for etcd:// URLs.
 func (s *set) kubernetes() error {
 	dir, err := s.folder("kubernetes")
 	if err != nil {
@@ -150,7 +151,7 @@ func Postgres(ctx context.Context, dir string) (url string, stop func(), err err
 }
 
 func (s *set) postgres() error {
-	dir, err := os.MkdirTemp("", "postgres") // the folders above s.dir may be closed to other users
+	dir, err := os.MkdirTemp("", "postgres") // another user runs the server, and may not enter the folders above s.dir
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (s *set) postgres() error {
 	return pglease.Migrate(s.ctx, pool, nil)
 }
 
-// blobs starts the double of Azure Blob.
+// blobs starts the test server for Azure Blob.
 func (s *set) blobs() error {
 	program, err := s.build("blobtest", "./cmd/blobtest")
 	if err != nil {
