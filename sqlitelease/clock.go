@@ -2,16 +2,16 @@ package sqlitelease
 
 import "time"
 
-// A clock gives the time of the leases. Its methods need the lock of the file.
+// A clock tells the time of the leases. Its methods must be called with the lock of the file.
 type clock struct {
-	boot   string                        // identifies the boot of the machine; "" if steady is only of this process
+	boot   string                        // identifies the boot of the machine; "" if only this process has the clock steady
 	steady func() (time.Duration, error) // a clock that cannot be set
 	wall   func() time.Time
 
-	anchor time.Duration // if boot is "": the time of the leases when steady was 0; 0 before the first reading
+	anchor time.Duration // only if boot is "": the time of the leases when steady was 0, or 0 before the first reading
 }
 
-// now returns the time of the leases. It is never before m.last. After a new boot, it sets the offset in m.
+// now returns the time of the leases, which is never before m.last. After a boot, now sets the offset in m.
 func (c *clock) now(m *meta) (time.Time, error) {
 	steady, err := c.steady()
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *clock) now(m *meta) (time.Time, error) {
 			c.anchor = max(wall, m.last) - steady
 		}
 		now = c.anchor + steady
-		m.changed = true // other processes count differently, so the last time is always stored
+		m.changed = true // store the last time, because other processes have different clocks
 	default:
 		if c.boot != m.boot {
 			m.boot, m.offset, m.changed = c.boot, max(wall, m.last)-steady, true

@@ -23,14 +23,14 @@ func code(err error) int {
 	return 0
 }
 
-// errLocked says that another store has the lock of the file.
+// errLocked means that another store has the lock of the file.
 var errLocked = errors.New("the file is locked")
 
 func isBusy(err error) bool {
 	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
-// advice maps result codes to what the user can do. An error is permanent if only that can help.
+// advice says for result codes of SQLite what the user can do. An error is permanent if a retry cannot help.
 var advice = map[int]struct {
 	text      string
 	permanent bool

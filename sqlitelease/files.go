@@ -10,20 +10,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The files are what a store has on the disk: the database, and three files with its name and a suffix.
+// The files of a store are the database, and three files with the same name and a suffix.
 type files struct {
 	path     string // of the database
-	identity string // of the database, also in a backup; see identify
+	identity string // of the database; see identify
 	opened   [len(suffixes)]fs.FileInfo
 }
 
-// SQLite keeps the log of the last commits in "-wal", and the index of that log in "-shm". The lockFile
-// is "-lock".
+// SQLite writes a log of the last commits to "-wal", and an index of this log to "-shm". The lockFile is
+// "-lock".
 var suffixes = [...]string{"-wal", "-shm", lockSuffix}
 
-// removeStale removes what an earlier database at this path has left: its log if the database is new, and
-// the index of a log that is gone. SQLite would try to read the log by that index. Stores that still have
-// these files open learn from check that they are gone.
+// removeStale removes files of an earlier database at this path. If the database is new, it removes the log.
+// If there is no log, it removes the index, because SQLite would read the log with it. Stores that still have
+// these files open get an error from check.
 func (f *files) removeStale() error {
 	database, err := os.Stat(f.path)
 	if err != nil {
@@ -46,8 +46,8 @@ func removeIfPresent(path string) error {
 	return nil
 }
 
-// remember notes which files have been opened. It does not open the files of SQLite, because closing such
-// a file would drop the locks that SQLite has on it.
+// remember notes which files are open. It does not open the files of SQLite, because closing such a file
+// would drop SQLite's locks on it.
 func (f *files) remember(l lockFile) (err error) {
 	for i, suffix := range suffixes {
 		if suffix == lockSuffix {
@@ -62,8 +62,8 @@ func (f *files) remember(l lockFile) (err error) {
 	return nil
 }
 
-// check returns a goneError if a path does not lead to the file that was opened. A process that
-// started after that would keep other leases under the same names.
+// check returns a goneError if a path does not lead to the file that the store has opened. A process that
+// opens the path later would use a different file, and could grant the same leases.
 func (f *files) check() error {
 	identity, links, err := identify(f.path)
 	switch {
@@ -95,15 +95,15 @@ func errLinks(links uint32) error {
 	return lease.Permanent(fmt.Errorf("the file has %d hard links, and SQLite needs a single one: remove the others, or use symbolic links", links))
 }
 
-// logSize returns the size of the log at the last check.
+// logSize returns the size that the log had at the last check.
 func (f *files) logSize() int64 { return f.opened[0].Size() }
 
-// A goneError says that no other process can find the leases of a store any more, because its path leads
-// to another file or to none. So no lease of the store is in force.
+// A goneError says that a path of the store leads to another file, or to no file. Other processes can no
+// longer find the leases of the store, so all its leases have ended.
 type goneError struct {
 	what string
 	now  time.Time  // the last time of the leases
-	code lease.Code // of the refusal of a request that needs a lease in force; otherwise 0
+	code lease.Code // the refusal if the request needs a lease that is held; otherwise 0
 }
 
 func (e *goneError) Error() string {

@@ -10,52 +10,51 @@ import (
 
 // A lockFile is the file "-lock" beside the database. A store locks it whenever it uses the database.
 //
-// The locks that SQLite takes are not enough. POSIX record locks belong to a process. As soon as any part
-// of the process closes a file, for example a backup or a checksum that has read the file, the process
-// loses all of its locks on that file (https://www.sqlite.org/howtocorrupt.html, section 2.2). After that,
-// two processes could write at the same time, and both grant a lease. The lock of flock(2) belongs to the
-// open file, so nobody else can drop it. On systems without flock, such as Windows, the locks that SQLite
-// takes belong to the open file too, and the lockFile only notes what was committed.
+// The locks of SQLite are not enough, because POSIX record locks belong to a process. When any part of the
+// process closes a file, for example a backup that has read this file, the process loses all its locks on the
+// file (https://www.sqlite.org/howtocorrupt.html, section 2.2). Then two processes could write at the same
+// time, and both grant the same lease. A lock of flock(2) belongs to the open file, so nobody else can drop
+// it. On systems without flock, such as Windows, the locks of SQLite belong to the open file, too, so there
+// the lockFile needs no lock.
 //
-// The lockFile contains the version of the last commit and the highest epoch. If the database shows an
-// older version, somebody has put an older copy in its place, or has removed its log.
+// The lockFile contains the version of the last commit and the highest epoch. If the database has an older
+// version, somebody has replaced the database with an older copy, or has removed its log.
 type lockFile struct {
 	f    *os.File
-	made bool // openLockFile has made the file
+	made bool // whether openLockFile has created the file
 }
 
 const lockSuffix = "-lock"
 
-// A byte after the numbers says that another store is waiting for the lock. Without this, a store that always has
-// more to do would lock the file again within microseconds, and one that looks for the lock every few milliseconds
-// would hardly ever get it.
+// A byte after the two numbers in the file says that another store is waiting for the lock. Without this
+// byte, a busy store would lock the file again within microseconds, so a store that tries every few
+// milliseconds would rarely get it.
 const (
-	askedAt = 42 // after lockFormat
+	askedAt = 42 // the length of lockFormat
 	asking  = 'w'
 )
 
-// ask tells the store that has the lock that another store is waiting for it. This is only a hint, so ask needs no
-// lock, and ignores an error, which the next transaction would also get. Before the first commit, ask does nothing,
-// because the file does not contain its numbers yet: if it contained only the byte after them, read would not
-// understand the file.
+// ask tells the store that has the lock that another store is waiting for it. Because this is only a hint,
+// ask needs no lock and ignores errors. Before the first commit, the file is empty, and ask does nothing,
+// because read does not accept a file without the two numbers.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)
 	}
 }
 
-// asked reports whether a store has asked for the lock since the last call. The caller has the lock.
+// asked reports whether a store has called ask since the last call of asked. The caller has the lock.
 func (l lockFile) asked() bool {
 	var b [1]byte
 	if _, err := l.f.ReadAt(b[:], askedAt); err != nil || b[0] != asking {
-		return false // nobody has asked since the file was made, or the next transaction shows the error
+		return false // nobody has asked since the file was created, or the next transaction reports the error
 	}
 	_, _ = l.f.WriteAt([]byte{' '}, askedAt)
 	return true
 }
 
-// openLockFile opens the lock file of a database, or makes it with the permissions and the owner of the
-// database, so that the same users can use both.
+// openLockFile opens the lock file of a database. If it creates the file, the file gets the permissions and
+// the owner of the database, so that the same users can use both files.
 func openLockFile(database string) (l lockFile, err error) {
 	info, err := os.Stat(database)
 	if err != nil {
@@ -73,7 +72,7 @@ func openLockFile(database string) (l lockFile, err error) {
 
 const lockFormat = "%020d %020d\n"
 
-// read returns the version of the last commit and the highest epoch, or zeros if there was no commit.
+// read returns the version of the last commit and the highest epoch. They are zero before the first commit.
 func (l lockFile) read() (version, epoch int64, err error) {
 	b := make([]byte, 42)
 	n, err := l.f.ReadAt(b, 0)
@@ -89,8 +88,8 @@ func (l lockFile) read() (version, epoch int64, err error) {
 	return version, epoch, nil
 }
 
-// write notes what was committed. It comes after the commit and does not wait for the disk, so that the
-// file is never ahead of the database.
+// write stores what was committed. It is called after the commit and does not wait for the disk, so the lock
+// file is never newer than the database.
 func (l lockFile) write(version, epoch int64) error {
 	_, err := l.f.WriteAt(fmt.Appendf(nil, lockFormat, version, epoch), 0)
 	return err

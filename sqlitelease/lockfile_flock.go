@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// try locks the file, and returns false if another store has locked it.
+// try locks the file. It returns false if another store has locked it.
 func (l lockFile) try() (bool, error) {
 	for {
 		err := syscall.Flock(int(l.f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -26,8 +26,8 @@ func (l lockFile) try() (bool, error) {
 
 func (l lockFile) unlock() { _ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) }
 
-// copyOwner gives a new file the owner of the database if this process may do so. SQLite does the same
-// with its own files.
+// copyOwner gives a new file the owner of the database, if this process may do so. SQLite does the same for
+// its own files.
 func copyOwner(f *os.File, database fs.FileInfo) error {
 	if s, ok := database.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
 		return f.Chown(int(s.Uid), int(s.Gid))

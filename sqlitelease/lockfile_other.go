@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// try always succeeds, because the locks that SQLite takes are enough here.
+// try always succeeds, because on these systems the locks of SQLite are enough.
 func (lockFile) try() (bool, error) { return true, nil }
 
 func (lockFile) unlock() {}

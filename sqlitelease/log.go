@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// SQLite appends each commit to the log, the file "-wal". Once the database contains the whole log, SQLite
-// overwrites the log from its beginning. It cannot do so while a program reads the database in a long
-// transaction, so the log would grow until that transaction ends.
+// SQLite appends each commit to a log, the file "-wal". When all commits are in the database, SQLite
+// overwrites the log from its beginning. While a program reads the database in a long transaction, SQLite
+// cannot overwrite the log, so the log grows until this transaction ends.
 
-// logKept is the size in bytes to which SQLite shortens a longer log when it begins to overwrite it.
+// logKept is the size in bytes to which SQLite truncates a longer log before it overwrites the log.
 const logKept = 4 << 20
 
-// logLimits bound the size of the log in bytes.
+// logLimits has two limits for the size of the log, in bytes.
 type logLimits struct {
-	grants int64 // above it, no lease is granted
-	writes int64 // above it, nothing is written, so that held leases expire
+	grants int64 // if the log is longer, no lease is granted
+	writes int64 // if the log is longer, nothing is written, so that held leases expire
 }
 
 var defaultLogLimits = logLimits{grants: 64 << 20, writes: 256 << 20}
 
-// check returns an error if the log is too long for one more write.
+// check returns an error if the log is too long for another write.
 func (l logLimits) check(size int64, grant bool) error {
 	limit, what := l.writes, "write"
 	if grant {
@@ -32,8 +32,8 @@ func (l logLimits) check(size int64, grant bool) error {
 	return fmt.Errorf("no %s, because the file -wal has grown to %d MiB, above the limit of %d MiB: another program has a transaction open since before that; end it", what, size>>20, limit>>20)
 }
 
-// shortenLog moves the log into the database if it has become so long that no lease may be granted any more. While a program still reads the
-// log, this does nothing, and the next write is refused with the reason. The caller has the lock of the
+// shortenLog moves the log into the database if the log is so long that no lease is granted. If a program
+// still reads the log, shortenLog does nothing, and the next write fails. The caller has the lock of the
 // file, and no transaction.
 func (s *Store) shortenLog(ctx context.Context) {
 	if s.files.logSize() > s.logs.grants {

@@ -22,43 +22,43 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
+// Options configure a [Store]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
+	// Limits restricts the durations of leases. Default: no limits.
 	Limits lease.Limits
 
-	// Every token that is granted from now on is newer than Floor. If the file could be an old copy, set
-	// Floor to the newest token that any resource has seen. The file remembers the highest Floor with which
-	// it was opened. A lease that is held keeps its token until it ends. Default: none.
+	// Floor is a token. All tokens that are granted from now on are newer. If the file may be an old copy, set
+	// Floor to the newest token that any resource has seen. The file stores the highest Floor with which it was
+	// opened. A lease that is already held does not change its token. Default: none.
 	Floor lease.Token
 
-	// AllowNetwork opens a file on a network file system. All processes that open it must then run
-	// on one machine, and the file system must keep the locks of that machine. Default: false.
+	// AllowNetwork lets Open open a file on a network file system. All processes that open this file must run on
+	// the same machine, and the file system must support locks between them. Default: false.
 	AllowNetwork bool
 }
 
-// A Store keeps leases in a SQLite file. It implements [lease.Store], [lease.Watcher],
-// [lease.Lister] and [lease.Limiter], and is safe for concurrent use by several goroutines.
+// A Store stores leases in a SQLite file. It implements [lease.Store], [lease.Watcher], [lease.Lister] and
+// [lease.Limiter], and is safe for concurrent use by several goroutines.
 type Store struct {
 	limits  lease.Limits
 	watches engine.Poller
 	gate    *engine.Gate
-	locked  atomic.Bool // begin waits for another process
+	locked  atomic.Bool // whether begin waits for another process
 
-	// Only the worker uses these fields, under the lock of the file.
+	// Only the worker uses these fields, while it has the lock of the file.
 	files  files
 	lock   lockFile
 	clock  *clock
 	db     *sql.DB
 	conn   *sql.Conn
-	polled int64     // the version in lease_meta up to which all changes of watched names were signalled
-	now    time.Time // the time of the leases in the newest transaction that needed it
+	polled int64     // the version in lease_meta up to which all changes of watched names have been signalled
+	now    time.Time // the time of the leases in the last transaction that read the clock
 	logs   logLimits
 
-	resumes time.Time // another store may lock the file until then
+	resumes time.Time // until this time, other stores may lock the file
 
 	mu      sync.Mutex
-	most    int // calls in one transaction
+	most    int // the largest number of calls in one transaction
 	queue   []*call
 	working bool
 	closed  bool
@@ -66,12 +66,12 @@ type Store struct {
 	tasks   sync.WaitGroup
 }
 
-// openPatience is how long Open and Close wait for a lock that another process holds.
+// openPatience is how long Open and Close wait for a lock of another process.
 const openPatience = 10 * time.Second
 
-// Open opens the file, or creates it if there is none. The folder must exist. Open refuses a database that
-// has tables of another program, and one that a newer release of this package has written. If another
-// process has the file locked for 10 s, Open returns an error. If an option is out of range, the error is a
+// Open opens the file, or creates it if it does not exist. The folder must exist. Open rejects a database
+// that has tables of another program, or that a newer release of this package has written. If another process
+// locks the file for 10 s, Open returns an error. If an option is out of range, the error is a
 // [*lease.FieldError].
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
@@ -108,17 +108,16 @@ func Open(path string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare makes the file if needed, and checks that it can be used.
 func (s *Store) prepare(path string, network bool) error {
-	// A file that is there is not opened here: to close it would drop the locks that SQLite has for
-	// another Store of this process.
+	// Do not open a file that exists. Closing it would drop the locks that SQLite has on it for another Store of
+	// this process.
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		var f *os.File
 		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
 			_ = f.Close()
 		}
-		if err == nil || errors.Is(err, os.ErrExist) { // else another process has just made it
+		if err == nil || errors.Is(err, os.ErrExist) { // if the file exists, another process has just created it
 			info, err = os.Stat(path)
 		}
 	}
@@ -158,7 +157,7 @@ func (s *Store) prepare(path string, network bool) error {
 	return err
 }
 
-// format is the number of the format of the tables. A release refuses a file with a later one.
+// format is the version of the format of the tables. A release rejects files with a later format.
 const format = 1
 
 const tables = `
@@ -176,7 +175,7 @@ create trigger if not exists lease_deleted after delete on lease begin
 end;
 insert into lease_meta values (1, 1, '', '', 0, 0, 0, 0, 0, 0) on conflict do nothing`
 
-// connect opens the database under the lock of the file. If it fails, it closes what it has opened.
+// connect opens the database while it has the lock of the file. After an error, the database is closed.
 func (s *Store) connect() (err error) {
 	defer func() {
 		if err != nil {
@@ -186,13 +185,13 @@ func (s *Store) connect() (err error) {
 	query := fmt.Sprintf("mode=rw&_pragma=busy_timeout(0)&_pragma=synchronous(full)&_pragma=journal_size_limit(%d)", logKept)
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.files.path), RawQuery: query}
 	if s.db, err = sql.Open("sqlite", u.String()); err != nil {
-		return err // only if there is no such driver
+		return err // only if this driver does not exist
 	}
 	return s.patiently(func() error { return s.setUp(context.Background()) })
 }
 
-// patiently calls f under the lock of the file. It tries again for openPatience while another process has
-// the lock, or one of SQLite.
+// patiently calls f while it has the lock of the file. If another process has this lock or a lock of SQLite,
+// patiently tries again for openPatience.
 func (s *Store) patiently(f func() error) error {
 	for began := time.Now(); ; time.Sleep(longestPoll) {
 		locked, err := s.lock.try()
@@ -209,8 +208,8 @@ func (s *Store) patiently(f func() error) error {
 	}
 }
 
-// disconnect closes the database under the lock of the file: the last connection to a database moves its
-// log into it, and another process must not use the log meanwhile.
+// disconnect closes the database while it has the lock of the file. SQLite then moves the log into the
+// database if there is no other connection, and no other process may use the log meanwhile.
 func (s *Store) disconnect() error {
 	if s.conn == nil { // nothing was opened
 		return errors.Join(s.db.Close(), s.lock.f.Close())
@@ -222,7 +221,6 @@ func (s *Store) disconnect() error {
 	return errors.Join(err, s.lock.f.Close())
 }
 
-// setUp connects, and makes the tables.
 func (s *Store) setUp(ctx context.Context) (err error) {
 	if s.conn == nil {
 		if err := s.files.removeStale(); err != nil {
@@ -235,8 +233,8 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 	if err := s.checkTables(ctx); err != nil {
 		return err
 	}
-	// Without this, the last connection deletes the log when it is closed. A process that has lost its
-	// locks, so that SQLite does not see its connection, would then go on with the deleted log.
+	// Otherwise SQLite would delete the log when the last connection is closed. If a process has lost its locks,
+	// SQLite does not see its connection, and this process would go on with the deleted log.
 	err = s.conn.Raw(func(driver any) error {
 		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", 1)
 		return err
@@ -269,8 +267,8 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 
 var errForeign = errors.New("the file is a database of another program")
 
-// checkTables returns an error if the database belongs to another program, or to a newer release. The
-// other program could use a SQLite library whose locks this one does not see.
+// checkTables returns an error if the database belongs to another program or a newer release. Another program
+// could use a different SQLite library, and this process would not see the locks of that library.
 func (s *Store) checkTables(ctx context.Context) error {
 	rows, err := s.conn.QueryContext(ctx, "select name from sqlite_schema where name not like 'sqlite@_%' escape '@' order by name")
 	if err != nil {
@@ -308,7 +306,6 @@ func (s *Store) checkTables(ctx context.Context) error {
 	return checkFormat(schema)
 }
 
-// checkFormat returns an error if a newer release has changed the format of the tables.
 func checkFormat(schema int) error {
 	if schema > format {
 		return lease.Permanent(fmt.Errorf("the file has format %d, and this release knows formats up to %d: use the release that wrote it, or a newer one", schema, format))
@@ -316,17 +313,17 @@ func checkFormat(schema int) error {
 	return nil
 }
 
-// Lease returns a Session that can hold the named lease. o may be nil. The errors are those of
-// [session.New].
+// Lease returns a Session for the lease with the given name. The argument o may be nil. The errors are those
+// of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Limits returns the Limits from the Options.
+// Limits returns the Limits of the Options.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Close ends all watches, waits until the running transaction has ended, and closes the file. Later calls
-// return [lease.ErrClosed]. Close the Sessions first.
+// Close ends all watches, waits for the running transaction, and closes the file. Close the Sessions first,
+// because later calls return [lease.ErrClosed].
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -12,26 +12,26 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// maxBatch bounds how long one transaction keeps the file locked.
+// maxBatch limits how long one transaction locks the file.
 const maxBatch = 128
 
-// setBatch sets the number of calls in one transaction. While a transaction runs, the gate lets only as many
-// calls pass as fit into the next transaction. All other calls wait in front of the gate, where renewals and
-// releases overtake them.
+// setBatch sets the number of calls in one transaction. The gate admits only the calls of the running
+// transaction and of the next one. All other calls wait in front of the gate, where renewals and releases can
+// overtake them.
 func (s *Store) setBatch(most int) { s.most, s.gate = most, engine.NewGate(2*most) }
 
-// A call is a function that waits for its turn in a transaction.
+// A call is a function that waits until it can run in a transaction.
 type call struct {
 	ctx  context.Context
 	f    func(*tx) error
 	pass engine.Pass
-	ran  bool // f was called
+	ran  bool // whether f was called
 	err  error
 	done chan struct{}
 }
 
-// do runs f in a transaction that holds the lock of the file, and commits what f wrote. Once ctx is done,
-// do returns, and f can still run. An error of f does not undo what other calls wrote.
+// do runs f in a transaction that holds the lock of the file, and commits what f has written. When ctx is
+// done, do returns, but f may still run. An error of f does not undo what other functions have written.
 func (s *Store) do(ctx context.Context, r engine.Request, f func(*tx) error) error {
 	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
@@ -59,8 +59,8 @@ func (s *Store) do(ctx context.Context, r engine.Request, f func(*tx) error) err
 	}
 }
 
-// waited returns the error of a call that has waited in vain, with the reason if another process has locked the
-// file.
+// waited returns the error of a call whose wait has failed. If another process has locked the file, the error
+// says so.
 func (s *Store) waited(err error) error {
 	if s.locked.Load() {
 		return fmt.Errorf("%w; %s", err, advice[sqlite3.SQLITE_BUSY].text)
@@ -68,9 +68,9 @@ func (s *Store) waited(err error) error {
 	return err
 }
 
-// work runs the calls in the queue until there are none. If the caller of a call has stopped waiting, the call
-// still occupies its place at the gate until work comes to it. So the queue stays short while another process
-// has locked the file.
+// work runs the calls in the queue until the queue is empty. A call whose caller has stopped waiting stays in
+// the queue until work removes it. Because the gate counts such calls, the queue stays short while another
+// process locks the file.
 func (s *Store) work() {
 	for {
 		s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Store) work() {
 // longestPoll is the longest time between two attempts to lock the file.
 const longestPoll = 2 * time.Millisecond
 
-// begin locks the file. It retries until the contexts of all calls are done or the store is closed.
+// begin locks the file. It tries again until the contexts of all calls are done, or the store is closed.
 func (s *Store) begin(batch []*call) error {
 	defer s.locked.Store(false)
 	waited := false
@@ -107,10 +107,10 @@ func (s *Store) begin(batch []*call) error {
 		if pause <= 0 {
 			locked, err := s.lock.try()
 			if locked {
-				// Other programs, such as the sqlite3 shell, know only the lock of SQLite.
+				// Other programs, such as the sqlite3 shell, only respect the lock of SQLite.
 				if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
 					if waited {
-						_ = s.lock.asked() // this store has asked; others that wait ask again
+						_ = s.lock.asked() // clears the request of this store; if other stores still wait, they ask again
 					}
 					return nil
 				}
@@ -140,8 +140,8 @@ func (s *Store) begin(batch []*call) error {
 	}
 }
 
-// end unlocks the file. If another store waits for the file, this store does not lock it again until
-// the other store has had time to try.
+// end unlocks the file. If another store waits for the file, this store pauses for long enough that the other
+// store can lock it.
 func (s *Store) end() {
 	if s.resumes = (time.Time{}); s.lock.asked() {
 		s.resumes = time.Now().Add(longestPoll + longestPoll/4)

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Load returns the record of a name. It locks the file, because otherwise it could return a time after the
-// end of a lease that another process is just renewing.
+// Load returns the record of a name. It locks the file. Otherwise it could return a time after the end of a
+// lease, while another process is just renewing this lease.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -30,8 +30,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// Swap replaces the record if its version is still old.Version and its state has not ended since
-// old.Now. Otherwise it returns [lease.ErrConflict] and the current Snapshot.
+// Swap replaces the record, unless the record has changed since old was read, or its lease has ended. In
+// these cases, Swap returns [lease.ErrConflict] and the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -52,14 +52,14 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 			return err
 		})
 	})
-	if err == nil || err == lease.ErrConflict { // else f may still write snap
+	if err == nil || err == lease.ErrConflict { // after other errors, f may still write snap
 		return snap, err
 	}
 	return lease.Snapshot{}, describeError("swap "+strconv.Quote(name), err)
 }
 
-// Authority returns an authority that decides in one transaction. It is a [lease.Watcher] and a
-// [lease.Lister].
+// Authority returns an authority that reads and writes the record of a lease in one transaction. The
+// authority is a [lease.Watcher] and a [lease.Lister].
 func (s *Store) Authority() lease.Authority {
 	inner := lease.NewAuthority(s)
 	return wrap.Authority(authority{inner, s}, inner)
@@ -70,7 +70,6 @@ type authority struct {
 	s *Store
 }
 
-// Do carries out one request.
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
 	if err := lease.CheckName(name); err != nil {
@@ -106,15 +105,15 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 		a.note(name, req.Action, res.Record)
 		return res, nil
 	}
-	if c, refused := err.(lease.Code); refused && c.Refusal() { // else f may still write res
+	if c, refused := err.(lease.Code); refused && c.Refusal() { // after other errors, f may still write res
 		if req.Action == lease.ActionRenew {
-			a.note(name, req.Action, lease.Record{}) // another has the lease
+			a.note(name, req.Action, lease.Record{}) // another process has the lease
 		}
 		return res, fail(err)
 	}
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
-		// All leases of the lost file have ended, so a request that needs one is refused, and its
-		// holder learns at once that it has lost the lease.
+		// All leases of the lost file have ended. So a request that needs one of them is refused, which tells the
+		// holder at once that it has lost its lease.
 		_, _, err := lease.Decide(lease.Record{}, req, a.s.limits, gone.now)
 		if c, refused := err.(lease.Code); refused && c.Refusal() {
 			return lease.Result{Now: gone.now}, fail(fmt.Errorf("sqlitelease: %w", &goneError{gone.what, gone.now, c}))
@@ -123,7 +122,7 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 	return lease.Result{}, fail(describeError(req.Action.String()+" "+strconv.Quote(name), err))
 }
 
-// requestOf returns how the gate treats a request.
+// requestOf returns the request as the gate sees it.
 func requestOf(name string, req lease.Request) engine.Request {
 	switch req.Action {
 	case lease.ActionRenew:
@@ -134,7 +133,7 @@ func requestOf(name string, req lease.Request) engine.Request {
 	return engine.Request{Name: name}
 }
 
-// note tells the gate the state of a lease after a request that was granted.
+// note tells the gate the new state of a lease after a request was granted.
 func (a authority) note(name string, action lease.Action, r lease.Record) {
 	if action != lease.ActionRead && action != lease.ActionWrite {
 		a.s.gate.Note(name, r)
@@ -144,8 +143,8 @@ func (a authority) note(name string, action lease.Action, r lease.Record) {
 // pageSize is the number of rows that List reads in one transaction.
 const pageSize = 500
 
-// List returns the leases whose names begin with prefix, sorted by name. For a row that is not a valid
-// record, it yields an error, and continues. The file is not locked while the body of the loop runs.
+// List returns the leases whose names begin with prefix, sorted by name. If a row is not a valid record, List
+// yields an error for it, and goes on. Other processes can use the file while the body of the loop runs.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
@@ -171,7 +170,7 @@ type listed struct {
 	err error
 }
 
-// page reads the next rows in the order of their names.
+// page reads the next rows, in the order of their names.
 func (s *Store) page(ctx context.Context, after string, first bool) ([]listed, error) {
 	var page []listed
 	err := s.do(ctx, engine.Request{}, func(t *tx) error {

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkTypes has the types of the network file systems, whose locks are shared with other
-// machines: see statfs(2).
+// networkTypes has the network file systems by the types of statfs(2). They share their locks with other
+// machines.
 var networkTypes = map[uint32]string{
 	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x73757245: "Coda", 0x00c36400: "Ceph", 0x01021997: "9P", 0x0bd00bd0: "Lustre", 0x7461636f: "OCFS2",
 	0x01161970: "GFS2", 0x47504653: "GPFS",
 }
 
-// networkFileSystem returns the kind of the network file system of a folder, or "" if it is local.
-// File systems in user space (FUSE) count as local, because many are.
+// networkFileSystem returns the kind of a folder's network file system, or "" if the file system is local.
+// File systems in user space (FUSE) count as local, because many of them are.
 func networkFileSystem(dir string) (string, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -27,8 +27,8 @@ func networkFileSystem(dir string) (string, error) {
 	return networkTypes[uint32(s.Type)], nil
 }
 
-// identify returns an identity that distinguishes the file from a copy of it, and the number of its
-// hard links.
+// identify returns the number of hard links of the file, and an identity that a copy of the file does not
+// have.
 func identify(path string) (identity string, links uint32, err error) {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME|unix.STATX_NLINK, &s); err != nil {
@@ -59,11 +59,11 @@ func newClock() (*clock, error) {
 	return &clock{boot: strings.TrimSpace(string(boot)), steady: steady, wall: time.Now}, nil
 }
 
-// namespaceOffset returns what the time namespace of this process adds to CLOCK_BOOTTIME.
+// namespaceOffset returns the offset that the time namespace of this process adds to CLOCK_BOOTTIME.
 func namespaceOffset() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if os.IsNotExist(err) {
-		return 0, nil // a kernel without time namespaces
+		return 0, nil // the kernel has no time namespaces
 	} else if err != nil {
 		return 0, err
 	}

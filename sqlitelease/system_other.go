@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// networkFileSystem cannot tell.
+// networkFileSystem returns "", because it cannot recognize network file systems on this system.
 func networkFileSystem(string) (string, error) { return "", nil }
 
-// identify knows no identity and no hard links, but returns an error if there is no file.
+// identify returns no identity and one hard link, but an error if the file does not exist.
 func identify(path string) (identity string, links uint32, err error) {
 	_, err = os.Stat(path)
 	return "", 1, err
 }
 
-// newClock returns a clock of this process alone.
+// newClock returns a clock that only this process uses.
 func newClock() (*clock, error) {
 	began := time.Now()
 	return &clock{steady: func() (time.Duration, error) { return time.Since(began), nil }, wall: time.Now}, nil

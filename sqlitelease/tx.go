@@ -11,23 +11,24 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// meta is the row of lease_meta. Times count from 1970.
+// meta is the row of lease_meta. Its times are durations since 1970.
 type meta struct {
 	file, boot      string
 	offset, last    time.Duration
-	floor, newest   int64 // epochs: newest is the highest that was written
+	floor, newest   int64 // newest is the highest epoch that was written
 	version, absent int64
 	changed         bool
 }
 
-// A tx is a transaction, which holds the lock of the file. Calls that wait together share one, and its fsync.
+// A tx is a transaction, which holds the lock of the file. Calls that wait together share a transaction and
+// its fsync.
 type tx struct {
 	s       *Store
 	meta    meta
-	began   int64     // the version in meta at the beginning, or -1 if other records were deleted since
-	now     time.Time // zero until tick has read the clock
+	began   int64     // the version in meta at the beginning; -1 after other processes may have deleted records
+	now     time.Time // zero before tick has read the clock
 	written []written // the records that were written
-	failed  error     // an error of the file, after which nothing can be committed
+	failed  error     // an error of the file, after which the transaction cannot be committed
 }
 
 type written struct {
@@ -35,7 +36,8 @@ type written struct {
 	version int64
 }
 
-// transact runs a batch in one transaction. After an error, the calls may not have been committed.
+// transact runs a batch of calls in one transaction. After an error, their changes may not have been
+// committed.
 func (s *Store) transact(batch []*call) error {
 	if err := s.begin(batch); err != nil {
 		return err
@@ -49,13 +51,13 @@ func (s *Store) transact(batch []*call) error {
 			return nil
 		}
 	}
-	_, _ = s.conn.ExecContext(ctx, "rollback") // fails if SQLite has rolled back itself
+	_, _ = s.conn.ExecContext(ctx, "rollback") // fails if SQLite has already rolled back
 	s.shortenLog(ctx)
 	return err
 }
 
-// commit commits the transaction. The files are checked once more: if they were replaced meanwhile, the
-// commit has reached a file that nobody will read.
+// commit commits the transaction, and then checks the files again. If a file was replaced meanwhile, the
+// commit went to a file that no other process will read.
 func (t *tx) commit(ctx context.Context) error {
 	if err := t.saveMeta(ctx); err != nil {
 		return err
@@ -84,7 +86,7 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFormat(schema); err != nil { // a newer release may have changed the file since Open
+	if err := checkFormat(schema); err != nil { // since Open, a newer release may have changed the file
 		return err
 	}
 	if t.began = m.version; m.file != t.s.files.identity || m.version < max(version, 1) {
@@ -110,8 +112,8 @@ func (t *tx) saveMeta(ctx context.Context) error {
 	return err
 }
 
-// adopt begins a new life of the file, in which every token and version is new, because the file is new,
-// a copy, or older than what the lock file says of it.
+// adopt deletes all records, and makes all later tokens and versions newer than any before. It is called for
+// a new file, for a copied file, and for a file that is older than the lock file says.
 func (t *tx) adopt(version, epoch int64) error {
 	if err := t.tick(); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (t *tx) adopt(version, epoch int64) error {
 	return nil
 }
 
-// tick reads the clock, once in each transaction.
+// tick reads the clock, but only once in a transaction.
 func (t *tx) tick() (err error) {
 	if t.now.IsZero() {
 		if t.now, err = t.s.clock.now(&t.meta); err != nil {
@@ -138,7 +140,7 @@ func (t *tx) tick() (err error) {
 	return err
 }
 
-// check is files.check, and adds the last time of the leases to a goneError.
+// check checks the files, and adds the last time of the leases to a goneError.
 func (s *Store) check() error {
 	err := s.files.check()
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
@@ -147,8 +149,8 @@ func (s *Store) check() error {
 	return err
 }
 
-// load reads the record of a name and the time. A record that has ended and is below the floor counts
-// as deleted, so that no renewal gets a token from below the floor.
+// load reads the record of a name, and the time. If a lease has ended and its epoch is below the floor, load
+// returns a record with the floor instead, so that no new token is below the floor.
 func (t *tx) load(name string) (lease.Snapshot, error) {
 	if err := t.tick(); err != nil {
 		return lease.Snapshot{}, err
@@ -186,7 +188,7 @@ func parse(name, text string) (r lease.Record, err error) {
 	return r, nil
 }
 
-// store writes a record in place of old.
+// store writes the record r, which replaces the record old.
 func (t *tx) store(name string, old, r lease.Record) (lease.Snapshot, error) {
 	if err := t.s.logs.check(t.s.files.logSize(), r.Epoch > old.Epoch); err != nil {
 		return lease.Snapshot{}, err

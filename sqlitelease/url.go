@@ -6,7 +6,7 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open file:PATH with [open.Store].
+// A program that imports this package can open a URL file:PATH with [open.Store].
 func init() {
 	open.Register("file", "file:PATH", func(_ context.Context, url string) (open.Leases, error) {
 		path, err := open.Path(url)

@@ -12,13 +12,13 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// pollInterval is the time between two polls of the file for the changes of other processes.
+// pollInterval is how long the Store waits before it reads the changes of other processes again.
 const pollInterval = 100 * time.Millisecond
 
-// Watch signals every write of the record. It signals a change by this Store at once, and a change by
-// another process within about 100 ms, even if that process is killed. While there are watches, the Store
-// reads the number of the last commit ten times a second. The channel is closed when ctx ends, when the
-// Store is closed, or when the file was removed or damaged.
+// Watch returns a channel that receives a value at each write of the record. If this Store writes the record,
+// the value comes at once. If another process writes it, the value comes within about 100 ms, because the
+// Store reads the number of the last commit ten times a second while there are watches. The channel is closed
+// when ctx ends, when the Store is closed, or when the file was removed or damaged.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -31,14 +31,15 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 		}
 		return err
 	})
-	if err != nil { // else f may still write signals
+	if err != nil { // after an error, f may still write signals
 		return nil, describeError("watch "+strconv.Quote(name), err)
 	}
 	return signals, nil
 }
 
-// rowVersion returns the version in the row of a name, or "" if it has none, or one that this transaction has written:
-// if the commit fails, another store can give the same version to another change, which must be signalled too.
+// rowVersion returns the version in the row of a name, or "" if there is no row, or this transaction has
+// written it. After a failed commit, another store can use the same version for another change, which must be
+// signalled, too.
 func (t *tx) rowVersion(name string) (version string, err error) {
 	if slices.ContainsFunc(t.written, func(w written) bool { return w.name == name }) {
 		return "", nil
@@ -53,8 +54,8 @@ func (t *tx) rowVersion(name string) (version string, err error) {
 	return version, err
 }
 
-// signalWritten signals the names that a transaction has written. If another store has committed since the last
-// poll, signalWritten makes the next poll happen at once.
+// signalWritten signals the names that a transaction has written. If another store has committed since the
+// last poll, signalWritten makes the next poll happen at once.
 func (t *tx) signalWritten() {
 	for _, row := range t.written {
 		t.s.watches.Changed(row.name, strconv.FormatInt(row.version, 10))
@@ -66,9 +67,9 @@ func (t *tx) signalWritten() {
 	t.s.watches.Poke()
 }
 
-// poll reads the versions of watched names, unless nothing was committed since the last poll. It ignores the names that
-// the Poller had chosen before this transaction could begin: a name that is watched since then would be left out of
-// what s.polled says.
+// poll reads the versions of watched names, unless nothing was committed since the last poll. It asks for
+// these names only now, because s.polled must also be true of names that were added after the Poller began
+// the poll.
 func (s *Store) poll(ctx context.Context, _ []string, seen func(name, version string)) error {
 	return describeError("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
 		if t.began == s.polled {

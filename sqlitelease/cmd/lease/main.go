@@ -1,9 +1,9 @@
-// Lease runs commands under leases, and shows and breaks leases. This program opens only file:PATH, so it is
-// small and can be built quickly. The program in cmd/lease has all stores.
+// Lease runs commands under leases, and shows and breaks leases. This program can only open SQLite files, so
+// it is small and can be built quickly. The program in cmd/lease can open all kinds of stores.
 //
 //	lease run [-wait 1m] NAME -- COMMAND...
 //
-// Page docs/command.md of the repository describes it.
+// The page docs/command.md of the repository describes this program.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Leader elects a leader among the processes of this machine. Run it in two terminals: the second
-// process waits. If you stop the first process with Ctrl-C, the second leads at once. If you kill
-// the first process with -9, the second leads when the lease has ended.
+// Leader elects a leader among the processes of this machine. Run it in two terminals, and the second process
+// waits. If you stop the first process with Ctrl-C, the second one leads at once. If you kill the first
+// process with -9, the second one leads when the lease has expired.
 //
 //	go run ./examples/leader
 package main

@@ -1,5 +1,5 @@
 // Shards divides twelve names among the processes of this machine. Run it in three terminals, and stop or
-// kill some: the others take their names.
+// kill some of the processes: the other processes then work on their names.
 //
 //	go run ./examples/shards
 package main
