@@ -14,20 +14,19 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// connectTimeout is the limit on the time of an attempt to connect, if the configuration sets none. A server that is
-// frozen, unlike one that is down, accepts a connection and never answers.
+// connectTimeout limits the time of an attempt to connect if the configuration does not. Unlike a server that
+// is down, a frozen server accepts connections, but never answers.
 const connectTimeout = 2 * time.Second
 
-// setup prepares each connection. With READ COMMITTED, no statement locks the gaps between rows, in which other
-// leases are inserted. A statement waits for the lock of a row for at most three seconds, because the server does not
-// notice that its client has gone.
+// setup has the statements that prepare each connection. READ COMMITTED prevents a statement from locking the
+// gaps between rows, where other leases may be inserted. A statement waits at most three seconds for the lock
+// of a row, because the server would not notice that its client has gone.
 var setup = []string{
 	"set names utf8mb4",
 	"set session transaction isolation level read committed",
 	"set session time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 3",
 }
 
-// A connector makes connections that are ready for the statements of a store.
 type connector struct {
 	driver.Connector
 	timeout time.Duration
@@ -38,14 +37,14 @@ func newConnector(c *mysql.Config) (connector, error) {
 	if c.Timeout == 0 {
 		c.Timeout = connectTimeout
 	}
-	c.InterpolateParams = true // one exchange for a statement
+	c.InterpolateParams = true // so that a statement takes one round trip
 	c.MultiStatements, c.ClientFoundRows, c.ParseTime = false, false, false
 	inner, err := mysql.NewConnector(c)
 	return connector{inner, c.Timeout}, err
 }
 
-// Connect connects within the limit, which includes the handshake: the driver applies it to the dial only, and a pool
-// connects in the background, without the deadline of a request.
+// Connect connects within the timeout, including the handshake. The driver itself limits only the dial, and
+// when a pool connects in the background, there is no deadline of a request.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -66,7 +65,7 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 			return err
 		}
 	}
-	// A server that was started with sysdate-is-now would read the clock before it locks a row.
+	// If the server was started with sysdate-is-now, it would read the clock before it locks a row.
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "select sleep(0.001) + (now(6) = sysdate(6))", nil)
 	if err != nil {
 		return err
@@ -84,19 +83,18 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 
 type request func(context.Context, *sql.Conn) error
 
-// read sends a request that is safe to repeat. It repeats the request if the connection broke, because after a
-// restart of the server, every connection of the pool can be broken. It also repeats the request after a deadlock,
-// because the server then rolls back a request that only reads, for example if a person deletes the row at the same
-// time.
+// read sends a request that only reads, so it can be sent again. After a restart of the server, every
+// connection of the pool can be broken, so read tries again with another one. It also tries again after a
+// deadlock, for example with a person who deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
 	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
 }
 
-// never is for writes, which must not be repeated: if the connection broke, the server might have carried
-// out the write.
+// never is for writes. They must not be sent again, because the server may have carried out a write although
+// the connection broke.
 func never(error) bool { return false }
 
-// enter sends a request as soon as the gate lets it through.
+// enter waits until the gate admits a request, and sends it.
 func (s *Store) enter(ctx context.Context, r engine.Request, f request, again func(error) bool) error {
 	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
@@ -106,8 +104,8 @@ func (s *Store) enter(ctx context.Context, r engine.Request, f request, again fu
 	return s.send(ctx, pass, f, again)
 }
 
-// send sends a request that the gate has let through. It repeats the request if again returns true for its
-// error, or, over another connection, if a server has refused the request because the server is read-only.
+// send sends a request that the gate has admitted. It tries again if again returns true for the error. If a
+// server has refused the request because it is read-only, send tries again with another connection.
 func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again func(error) bool) error {
 	defer func() { pass.Leave(ctx.Err() == nil) }()
 	for retries := s.db.Stats().OpenConnections + 1; ; retries-- {
@@ -118,10 +116,9 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again fun
 	}
 }
 
-// once sends a request once, over a connection of the pool, and closes the connection after two kinds of errors.
-// First, a server that has become read-only, or is stopping, can keep its connections open while new ones lead to
-// another server. Second, the server itself closes the connection after a statement that is too large, and the pool
-// would otherwise send the next request over it.
+// once sends a request once, over a connection of the pool. It closes the connection if the server is
+// read-only or is stopping, because a new connection may lead to another server. It also closes the
+// connection after a statement that is too large, because the server then closes it, too.
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
@@ -134,16 +131,16 @@ func (s *Store) once(ctx context.Context, f request) error {
 	return err
 }
 
-// A connectError reports that a request got no connection.
+// A connectError means that no connection was available, so the request was not sent.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string   { return fmt.Sprintf("no connection: %v", e.err) }
 func (e *connectError) Unwrap() []error { return []error{lease.ErrUnsent, e.err} }
 
-// tablesVersion is the oldest version of [Tables] that this package accepts. It accepts newer ones, too.
+// tablesVersion is the oldest version of [Tables] that this package accepts. It accepts all newer ones, too.
 const tablesVersion = 1
 
-// tables describes the server. [Store.Load] always reads it with the row.
+// tables describes the tables and the server. [Store.Load] reads this together with the row.
 type tables struct {
 	version  int
 	readOnly string
@@ -154,7 +151,7 @@ func (t tables) check() error {
 	case t.version < tablesVersion:
 		return lease.Permanent(fmt.Errorf("the tables have version %d, and must have %d or newer: call mysqllease.Migrate, which keeps the leases", t.version, tablesVersion))
 	case t.readOnly != "0" && t.readOnly != "OFF":
-		return errReadOnly // it may be a replica, which would answer with records that are out of date
+		return errReadOnly // a replica could answer with outdated records
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 var errReadOnly = errors.New("the server is read-only")
 
-// number returns the number of an error that the server sent, or 0.
+// number returns the number of an error from the server, or 0 for any other error.
 func number(err error) uint16 {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
@@ -26,9 +26,9 @@ func number(err error) uint16 {
 
 const deadlock = 1213
 
-// conflicts reports whether the server has certainly not carried out a statement, because of another transaction: it
-// has inserted the row (1062), there was a deadlock, the wait for a lock took too long (1205), or a row has
-// changed since it was read (1020).
+// conflicts reports whether another transaction has certainly prevented a statement: it has inserted the same
+// row (1062), there was a deadlock, the wait for a lock took too long (1205), or a row has changed since it
+// was read (1020).
 func conflicts(err error) bool {
 	switch number(err) {
 	case 1062, deadlock, 1205, 1020:
@@ -37,7 +37,8 @@ func conflicts(err error) bool {
 	return false
 }
 
-// isReadOnly reports whether a server has certainly refused a statement because it is read-only or a replica.
+// isReadOnly reports whether the server has certainly refused a statement because it is read-only or a
+// replica.
 func isReadOnly(err error) bool {
 	switch number(err) {
 	case 1290, 1792, 1836:
@@ -46,15 +47,16 @@ func isReadOnly(err error) bool {
 	return errors.Is(err, errReadOnly)
 }
 
-// tooLarge reports whether a statement was certainly not carried out, because it was larger than max_allowed_packet.
+// tooLarge reports whether a statement was certainly not carried out because it was larger than
+// max_allowed_packet.
 func tooLarge(err error) bool { return number(err) == 1153 || errors.Is(err, mysql.ErrPktTooLarge) }
 
-// mustLeave reports whether err shows that a connection is of no more use, because its server is read-only or stopping
+// mustLeave reports whether the connection must be closed, because its server is read-only or stopping
 // (1053), or closes the connection after a statement that is too large (1153).
 func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 || tooLarge(err) }
 
-// connectionBroke reports whether a connection broke, after which the outcome of its request is unknown. The server
-// can say so, when it stops (1053) or when an operator ends the connection (1927).
+// connectionBroke reports whether a connection broke, so that the outcome of its request is unknown. A server
+// also sends such an error when it stops (1053), or when an operator ends the connection (1927).
 func connectionBroke(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, sql.ErrNoRows), errors.As(err, new(*lease.PermanentError)), errors.Is(err, lease.ErrUnsent), errors.Is(err, errReadOnly):
@@ -64,8 +66,8 @@ func connectionBroke(err error) bool {
 	return n == 0 || n == 1053 || n == 1927
 }
 
-// describeError adds the name and advice to an error, and marks it with [lease.Permanent] if no retry can succeed. It returns
-// [lease.ErrConflict] as it is.
+// describeError adds the name and advice to an error, and marks the error with [lease.Permanent] if no retry
+// can succeed. It does not change a [lease.ErrConflict].
 func (s *Store) describeError(what, name string, err error) error {
 	if err == lease.ErrConflict {
 		return err
@@ -77,8 +79,8 @@ func (s *Store) describeError(what, name string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("mysqllease: %s %q: %w", what, name, err), advice, permanent)
 }
 
-// advise returns a text that says how to fix the cause of an error, and reports whether the error recurs until a
-// person has fixed its cause.
+// advise returns advice for the user about an error, and reports whether the error will recur until somebody
+// follows the advice.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "connect to the primary", false

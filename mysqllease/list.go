@@ -13,7 +13,7 @@ import (
 // pageSize is the number of rows that List reads in one request to the server.
 const pageSize = 500
 
-// listSQL returns a page of rows, in the order of their names. It fails on a read-only server, as Load does.
+// listSQL returns a page of rows, sorted by name. It also returns whether the server is read-only.
 const listSQL = `
 select l.state, l.owner, l.id, l.epoch, l.duration, l.until, l.nanos, l.changed, ` + clockSQL + `, f.version,
 	cast(@@global.read_only as char), l.name
@@ -24,12 +24,12 @@ type listed struct {
 	row
 }
 
-// List returns the leases whose names begin with prefix, sorted by the bytes of their names. It reads a few hundred
-// rows in each exchange. For a row that is not a valid record, it yields an error, and continues with the next
-// row. See [lease.Lister].
+// List returns the leases whose names begin with prefix, sorted by the bytes of their names. It reads 500
+// rows in each query. If a row is not a valid record, List yields an error for it, and goes on. See
+// [lease.Lister].
 //
-// Unlike Load, List locks no rows. If a lease reaches its end while its renewal is not yet committed, List can report
-// it as expired.
+// Unlike Load, List does not wait for other transactions. If a lease reaches its end before its renewal is
+// committed, List can report the lease as expired.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {

@@ -9,9 +9,9 @@ import (
 	"github.com/fencedlease/lease/fencing"
 )
 
-// Mark returns the mark of a resource, which is the newest fencing token that the resource has seen, for
-// use in the transaction tx. It is stored in the table lease_mark of the database of the connection. Call
-// [fencing.Advance] first in every transaction that reads or writes the resource under a lease:
+// Mark returns the mark of a resource, for use in the transaction tx. The mark is the newest fencing token
+// that the resource has seen, and is stored in the table lease_mark of the connection's database. Call
+// [fencing.Advance] at the beginning of every transaction that reads or writes the resource under a lease:
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	if err := fencing.Advance(ctx, mysqllease.Mark(tx, "accounts"), token); err != nil {
@@ -20,9 +20,9 @@ import (
 //	// read, compute, write
 //	err = tx.Commit()
 //
-// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, a query
-// sees the data as they were at the first query of its transaction. If that was before the call of Advance,
-// the transaction computes from data that an earlier holder may have changed since. Mark panics if tx is
+// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, all queries
+// of a transaction see the data as they were at its first query. So if the transaction sends a query before
+// it calls Advance, it may compute from data that an earlier holder has changed since. Mark panics if tx is
 // nil.
 func Mark(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
@@ -36,10 +36,10 @@ type mark struct {
 	name string
 }
 
-// Advance locks the row of the mark, even if the mark does not change. The SQL compares tokens as text. All valid
-// tokens have the same number of digits, so the newer of two is the greater text.
 func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
 
+// Advance locks the row of the mark, even if the mark does not change. The SQL can compare tokens as text, because
+// all valid tokens have the same number of digits.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (seen lease.Token, err error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

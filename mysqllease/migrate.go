@@ -13,16 +13,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Tables is the SQL that makes the tables, for the program mysql: it has "delimiter" lines. It is the text of the
-// file tables.sql.
+// Tables is the SQL that creates the tables. It is the text of the file tables.sql, and has "delimiter" lines
+// for the program mysql.
 //
 //go:embed tables.sql
 var Tables string
 
-// Migrate creates the tables, or brings older ones up to date. The leases and their tokens stay. Every
-// process may call Migrate when it starts: it does not change tables that are up to date, and calls at the
-// same time run one after the other. The database that c names must exist. If ctx ends, some of the tables
-// may have been created, and the next call creates the others.
+// Migrate creates the tables, or updates older tables without changing the leases and their tokens. Every
+// process may call Migrate when it starts, even at the same time as others, because Migrate does not change
+// tables that are up to date. The database that c names must exist. If ctx ends, some of the tables may be
+// missing, and the next call creates them.
 func Migrate(ctx context.Context, c *mysql.Config) error {
 	if c == nil {
 		return &lease.FieldError{Field: "Migrate.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -51,7 +51,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() // db is closed after that, which frees the lock
+	defer conn.Close() // db is closed later, which releases the lock of get_lock
 	var locked sql.NullInt64
 	if err := conn.QueryRowContext(ctx, "select get_lock(concat('lease ', left(sha2(database(), 256), 40)), 60)").Scan(&locked); err != nil {
 		return err
@@ -71,8 +71,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// statements splits a script as the program mysql does, which knows the command delimiter. In the script, a delimiter
-// is always at the end of a line or before a comment.
+// statements splits a script into statements, and knows the command delimiter of the program mysql. In the
+// script, each delimiter is at the end of a line or before a comment.
 func statements(script string) (all []string) {
 	delimiter, statement := ";", ""
 	for line := range strings.Lines(script) {

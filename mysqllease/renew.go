@@ -15,16 +15,16 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A renewal is the record that a row must have, except for its end and its version. These can differ because an
-// earlier renewal was carried out and its answer was lost.
+// A renewal is the record that a row must have so that it can be renewed. The end and the version of the row
+// may differ, because the answer to an earlier renewal may have been lost.
 type renewal struct {
 	name string
 	lease.Record
 }
 
-// renew replaces old.Record with next, which differs only in Until. The server computes the new Until from its own
-// clock. renew returns [lease.ErrConflict] if the row differs from old.Record in more than its end, if another
-// transaction has locked it, if the lease has ended, or if the server would have to round a time.
+// renew replaces old.Record with next, which has a later end, but is otherwise the same. The server computes
+// the end from its own clock. renew returns [lease.ErrConflict] if the row has changed, if another
+// transaction has locked the row, if the lease has ended, or if the server would have to round a time.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict
@@ -42,8 +42,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
 }
 
-// renewMany sends renewals in one statement. The gate has already let the statement pass. renewMany returns the time
-// of each renewal, and 0 for a lease that was not renewed.
+// renewMany sends renewals in one statement, which the gate has already admitted. It returns the time of each
+// renewal, or 0 for a lease that was not renewed.
 func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]int64, error) {
 	wanted := make([][6]any, len(all))
 	for i, r := range all {
@@ -56,7 +56,7 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	}, never)
 	times := make([]int64, len(all))
 	if tooLarge(err) && len(all) > 1 {
-		return times, nil // each is then sent by itself
+		return times, nil // the caller then sends each renewal in a statement of its own
 	}
 	if err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A row has the columns of lease_row, and the time at which the server has read them. Times are in microseconds
-// since 1970.
+// A row has the columns of lease_row, and the time at which the server has read the row. Its times are in
+// microseconds since 1970.
 type row struct {
 	state, owner, id string
 	epoch            int64
@@ -27,7 +27,7 @@ func (r *row) dest() []any {
 	return []any{&r.state, &r.owner, &r.id, &r.epoch, &r.duration, &r.until, &r.nanos, &r.changed, &r.now}
 }
 
-// values returns the arguments of a statement that writes rec, in the order of dest.
+// values returns the arguments of a statement that writes rec, in the order of the fields in dest.
 func values(rec lease.Record) []any {
 	var id string
 	var until any
@@ -44,22 +44,22 @@ func values(rec lease.Record) []any {
 	return []any{rec.State.String(), []byte(rec.Owner), id, int64(rec.Epoch), duration, until, nanos}
 }
 
-// roundUp returns t in microseconds, rounded up, and how many nanoseconds that has added. The clock of the server
-// shows whole microseconds, so it is before t if it is before the rounded time.
+// roundUp returns t in microseconds, rounded up, and how many nanoseconds the rounding has added. Because the
+// server's clock shows whole microseconds, it is before t if it is before the rounded time.
 func roundUp(t time.Time) (micros int64, nanos int) {
 	nanos = (1000 - t.Nanosecond()%1000) % 1000
 	return t.Add(time.Duration(nanos)).UnixMicro(), nanos
 }
 
-// snapshot returns the version and the time of the row, without its record.
+// snapshot returns the version and the time of the row, but not its record.
 func (r *row) snapshot() lease.Snapshot {
 	return lease.Snapshot{Version: strconv.FormatInt(r.changed, 10), Now: time.UnixMicro(max(r.now, r.changed)).UTC()}
 }
 
-// clockLag returns how far the clock of the server is behind the last change.
+// clockLag returns how far the clock of the server is behind the last change of the row.
 func (r *row) clockLag() time.Duration { return time.Duration(r.changed-r.now) * time.Microsecond }
 
-// record parses the columns. It checks every value, because a person can write a row by hand.
+// record parses the columns. It checks every value, because a person may have changed the row.
 func (r *row) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

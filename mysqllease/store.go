@@ -20,29 +20,29 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
+// Options configure a [Store]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
 	// Connections is the maximum number of connections to the server. Default: 8.
 	Connections int
 
-	// Limits restricts the durations that an authority over the store grants. Default: no limits.
+	// Limits restricts the durations of leases. Default: no limits.
 	Limits lease.Limits
 
-	// Every token that this Store grants from now on is newer than Floor, even for a name that has a
-	// record already. When leases move here from another store, set it to the newest token that any
-	// resource has seen. All Stores over the same tables must have the same Floor. Default: none.
+	// Floor is a token. All tokens that this Store grants from now on are newer, even those of a lease that
+	// exists already. If leases move here from another store, set Floor to the newest token that any resource
+	// has seen. All Stores with the same tables must have the same Floor. Default: none.
 	Floor lease.Token
 
-	// PollInterval is the time between two polls of the leases that are watched. Default: 250 ms.
+	// PollInterval is the time from one poll of the watched leases to the next. Default: 250 ms.
 	PollInterval time.Duration
 
-	// Logger receives a warning if the server's clock is behind the records, at most one a minute.
-	// Default: slog.Default().
+	// Logger receives a warning, at most once a minute, if the server's clock is behind the times of the
+	// records. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// A Store keeps leases in MySQL or MariaDB. It implements [lease.Store], [lease.Watcher] and [lease.Lister], and is
-// safe for use by several goroutines at once.
+// A Store stores leases in MySQL or MariaDB. It implements [lease.Store], [lease.Watcher] and [lease.Lister],
+// and is safe for concurrent use by several goroutines.
 type Store struct {
 	db       *sql.DB
 	gate     *engine.Gate
@@ -55,11 +55,10 @@ type Store struct {
 	closed   atomic.Bool
 }
 
-// New returns a Store with connections of its own, and sends no request. It copies c, which must name the
-// database of the tables. If c has no Timeout, an attempt to connect ends after two seconds. The Store
-// itself sets the variables of each connection that matter to leases, such as the isolation level. The
-// error is a [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c
-// is malformed.
+// New returns a Store that has its own connections. It sends no request. The database in c must have the
+// tables of this package. If c has no Timeout, an attempt to connect ends after two seconds. The Store itself
+// sets the variables of each connection that matter for leases, such as the isolation level. The error is a
+// [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c is malformed.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -99,26 +98,27 @@ func newStore(c driver.Connector, o *Options) (*Store, error) {
 
 const (
 	defaultConnections  = 8
-	connectionLifetime  = 3 * time.Minute // so that a proxy or a change of the DNS is followed
+	connectionLifetime  = 3 * time.Minute // short, to follow a proxy or a change of the DNS
 	defaultPollInterval = 250 * time.Millisecond
-	mostRenewals        = 500 // leases in one statement
+	mostRenewals        = 500 // the largest number of leases in one statement
 )
 
-// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
-// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
+// Lease returns a Session for the lease with the given name. If o is nil, the Session has the default
+// options. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority over the Store. The authority is also a [lease.Watcher] and a
+// [lease.Lister].
 //
-// Unlike lease.NewAuthority(s), which loads the record before every swap, it starts from the last record that the
-// Store wrote, to renew, change or release a lease. If that record is out of date, it loads the current one and
-// starts again, and never refuses a request because of an outdated record.
+// Unlike lease.NewAuthority(s), it does not load the record before each renewal, change or release, but
+// starts from the last record that the Store has written. If that record is out of date, the authority loads
+// the current record and tries again, so it never refuses a request because of an outdated record.
 func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
 
-// Close ends all watches, and closes all connections. It releases no lease, and every later request fails with an
-// error that wraps [lease.ErrClosed]. It always returns nil.
+// Close ends all watches and closes all connections. It releases no lease. Later requests fail with an error
+// that wraps [lease.ErrClosed]. Close always returns nil.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.poller.Close()
@@ -127,26 +127,26 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Limits returns the limits that the store was made with.
+// Limits returns the Limits of the Options.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// clockSQL is the time of the server in microseconds. Unlike NOW, SYSDATE is read when a statement comes to it,
-// which is after the statement has locked the row.
+// clockSQL is the time of the server in microseconds. Unlike NOW, SYSDATE reads the clock while the statement
+// is running, which is after the statement has locked the row.
 const clockSQL = `timestampdiff(microsecond, '1970-01-01', sysdate(6))`
 
-// loadSQL waits until no other transaction has the row locked. Without that, a load could show that a lease has
-// expired, although a Swap that read the clock before the end has not been committed yet.
+// loadSQL waits until no other transaction has locked the row. Otherwise a load could show that a lease has
+// expired although a renewal has been carried out in time, but has not been committed yet.
 const loadSQL = `
 select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
 	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `, f.version, cast(@@global.read_only as char)
 from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in share mode`
 
-// absentPrefix is the prefix of Snapshot.Version if the name of the lease has no row.
+// absentPrefix is the prefix of Snapshot.Version if the lease has no row.
 const absentPrefix = "absent-"
 
-// Load returns the record of the named lease, and the time of the server. If the clock of the server was
-// set back, and this Store has seen the record unchanged for the time that the lease had left, Load returns
-// the end of the lease as the time, so that the lease has expired.
+// Load returns the record of the lease with the given name, and the time of the server. If the server's clock
+// was set back, the lease may appear as leased for too long. If this Store has seen the same record for as
+// long as the lease had left, Load therefore returns the end of the lease as the time.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -173,8 +173,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return s.clock.Correct(name, snap, r.clockLag()), nil
 }
 
-// Swap replaces the record only if its version is still old.Version. If it has changed, or if the lease has ended
-// since old.Now, Swap returns [lease.ErrConflict]. For a grant, it raises the Epoch of the new record above
+// Swap replaces the record. If the record no longer has old.Version, or if the lease has ended since old.Now,
+// Swap changes nothing and returns [lease.ErrConflict]. For a grant, the Epoch of the new record is above
 // [Options.Floor].
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
@@ -207,9 +207,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
 }
 
-// bounds returns the earliest time that a change may have, and the time before which the change must happen. If the
-// lease had already ended at the time old.Now, the change is not before its end, even if the clock was set back
-// since.
+// bounds returns the earliest time that a change may have, and the time before which the change must happen.
+// If the lease had ended at old.Now, the change is not before this end, even if the clock was set back
+// meanwhile.
 func bounds(old lease.Snapshot) (earliest, end int64) {
 	if old.Record.Until.IsZero() {
 		return 0, math.MaxInt64
@@ -221,8 +221,8 @@ func bounds(old lease.Snapshot) (earliest, end int64) {
 	return until, math.MaxInt64
 }
 
-// conflictOr returns the error of a write: [lease.ErrConflict] if it was certainly not carried out, because of another
-// transaction or because the lease has ended, so that there is no time of a change.
+// conflictOr returns the error of a write. It returns [lease.ErrConflict] if another transaction has
+// prevented the write, or if changed is 0, because the lease has ended.
 func conflictOr(err error, changed int64) error {
 	if err == nil && changed == 0 || conflicts(err) {
 		return lease.ErrConflict

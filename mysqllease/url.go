@@ -13,9 +13,9 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open mysql:// with [open.Store], also for MariaDB. If the URL has no
-// password, it comes from the variable MYSQL_PWD. TLS is used with ?tls=true, or with another value that the
-// driver knows, such as preferred.
+// A program that imports this package can open mysql:// with [open.Store], for MySQL and MariaDB. If the URL
+// has no password, the variable MYSQL_PWD can have it. The connection uses TLS if the URL has ?tls=true, or
+// another value of the driver, such as preferred.
 func init() {
 	open.Register("mysql", "mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?tls=true]", openURL)
 }
@@ -39,7 +39,7 @@ func configOf(rawURL string) (*mysql.Config, error) {
 	}
 	c := mysql.NewConfig()
 	c.Net, c.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
-	c.Logger = &mysql.NopLogger{} // the errors say the same
+	c.Logger = &mysql.NopLogger{} // the errors contain the same information
 	c.User, c.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	password, given := u.User.Password()
 	if c.Passwd = password; !given {

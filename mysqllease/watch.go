@@ -9,13 +9,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// pollMost is the number of names in one statement.
+// pollMost is the largest number of names in one query.
 const pollMost = 1000
 
-// Watch implements [lease.Watcher]. All watches of a Store together cost one query in each
-// [Options.PollInterval], or one for each 1,000 names. A change through this Store is signalled at once.
-// Any other change is signalled at most one interval after its commit, even if the process that made the
-// change has crashed. While the server does not answer, signals are late.
+// Watch implements [lease.Watcher]. For every 1,000 names, all watches of a Store together need one query in
+// each [Options.PollInterval]. A change through this Store is signalled at once. Other changes are signalled
+// at most one PollInterval after their commit, unless the server does not answer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {
@@ -24,7 +23,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, err
 }
 
-// poll reads, for each of the leases, when it was last changed in a way that must be signalled.
+// poll reads when each lease last changed in a way that a watch must signal.
 func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	for some := range slices.Chunk(names, pollMost) {
 		found := map[string]string{}
