@@ -13,35 +13,35 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A backend implements engine.Backend. The version of a lease is the revision in its object and the object's ETag.
+// A backend implements engine.Backend. The version of a lease is the revision and the ETag of its object.
 type backend struct {
 	client         *s3.Client
 	bucket, prefix string
 	gate           *engine.Gate
 	store          *engine.Store
 	poller         engine.Poller
-	checking       chan struct{} // holds a value while the service is being checked
+	checking       chan struct{} // contains a value while the service is being checked
 	checked        atomic.Bool
 }
 
-// mostRequests bounds the requests of a Store that are under way. S3 takes 3,500 writes a second under a prefix.
+// mostRequests limits the concurrent requests of a Store. S3 accepts 3,500 writes a second under a prefix.
 const mostRequests = 64
 
-// mostPolls bounds how many objects are read for watches at a time, so that an acquire does not wait for thousands of
-// them.
+// mostPolls limits how many objects are read for watches at the same time, so that an acquire does not have
+// to wait for thousands of such reads.
 const mostPolls = 16
 
-// unknownETag takes the place of the ETag of an object that was replaced before its ETag was known. The
-// next swap is refused.
+// unknownETag replaces the ETag of an object that another write has replaced before this Store has learned
+// its ETag. The next swap is then refused.
 const unknownETag = `"unknown"`
 
-// mostTries is how often Load tries to create an object. Others may create and delete it at the same time.
+// mostTries is how often Load tries to create an object that other processes create and delete meanwhile.
 const mostTries = 10
 
-// Load reads the object. If there is none, Load creates an object that grants nothing. The epochs begin at the
-// time at which the service has created the object, and that time is known only when the object is read. A write
-// that creates an object and grants a lease at once might arrive so late that another lease was granted and
-// deleted before, with newer tokens.
+// Load reads the object. If there is none, Load creates an object without a lease, and reads it, because the
+// epochs begin at the time at which the service has created the object. Load does not create the object
+// together with a lease. Such a write could arrive so late that newer tokens had already been granted by
+// another object, which was then deleted.
 func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	if err := b.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
@@ -62,7 +62,6 @@ func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	return engine.Entry{}, fmt.Errorf("s3lease: the service has refused %d times to create the object %q of bucket %q, and each time said that there is none", mostTries, b.prefix+key, b.bucket)
 }
 
-// named adds the name of a lease whose object is corrupt.
 func named(name string, err error) error {
 	if lease.CodeOf(err) == lease.ErrCorrupt {
 		err = &lease.OpError{Op: "read", Name: name, Err: err}
@@ -70,19 +69,17 @@ func named(name string, err error) error {
 	return err
 }
 
-// Open does what Load does.
 func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return b.Load(ctx, name)
 }
 
-// Swap replaces the object if it still has the ETag in the version. A refusal need not mean that nothing was
-// written, because a proxy may have repeated a request whose answer was lost. So after a refusal Swap
-// reads the object, which the caller needs anyway. From the object it learns whether its own write was carried out,
-// even if another write has replaced it since.
+// Swap replaces the object if it still has the ETag in version. If the write is refused, it may still have
+// been carried out, because a proxy may have sent it twice. So Swap then reads the object, which shows
+// whether the write was carried out, even if another write has replaced the object since.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err == nil {
-		err = b.checkOnce(ctx) // a list or a watch may have read the version
+		err = b.checkOnce(ctx) // the version may come from a list or a watch, before any check
 	}
 	if err != nil {
 		return engine.Entry{}, err
@@ -107,7 +104,7 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 	return current.entry(), err
 }
 
-// checkOnce checks the service, unless that was done already. One check serves all calls that wait for it.
+// checkOnce checks the service, unless an earlier check has succeeded. All calls that wait share one check.
 func (b *backend) checkOnce(ctx context.Context) error {
 	if b.checked.Load() {
 		return nil
@@ -126,9 +123,9 @@ func (b *backend) checkOnce(ctx context.Context) error {
 	return err
 }
 
-// check finds out whether the service honours both conditions. It makes two writes that a service with both
-// conditions refuses: one on the condition that the object does not exist, which can succeed only once, and one
-// on the condition of an ETag that no object has.
+// check finds out whether the service supports both conditions. It sends two writes that must be refused. The
+// first one requires that an object does not exist, and is sent twice. The second one requires an ETag that
+// no object has.
 func (b *backend) check(ctx context.Context) error {
 	for _, c := range []struct{ header, etag string }{{"If-None-Match", ""}, {"If-Match", `"00000000000000000000000000000000"`}} {
 		_, err := b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})

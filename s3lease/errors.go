@@ -12,10 +12,10 @@ import (
 
 const (
 	noBucket = "NoSuchBucket"
-	busy     = "ConditionalRequestConflict" // another write of the object is under way
+	busy     = "ConditionalRequestConflict" // another write of the object is in progress
 )
 
-// advices has the errors of the service that no retry can mend.
+// advices has the error codes of the service that a retry cannot fix, and what the user can do.
 var advices = map[string]string{
 	noBucket:                       "make the bucket",
 	"AccessDenied":                 "the user needs s3:GetObject and s3:PutObject for the objects and, because a missing object is reported as AccessDenied without it, s3:ListBucket for the bucket",
@@ -26,7 +26,7 @@ var advices = map[string]string{
 	"NotImplemented":               "the service does not support conditional writes",
 }
 
-// answerOf returns the status and the error code of the service's answer.
+// answerOf returns the HTTP status and the error code in the answer of the service.
 func answerOf(err error) (status int, code string) {
 	var answer *awshttp.ResponseError
 	if errors.As(err, &answer) {
@@ -39,7 +39,7 @@ func answerOf(err error) (status int, code string) {
 	return status, code
 }
 
-// describeError adds the key to an error, and advice if no retry can succeed.
+// describeError adds the key to an error. If a retry cannot fix the error, describeError also adds advice.
 func (b *backend) describeError(what, key string, err error) error {
 	if err == nil {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A file name has at most 255 bytes, and some services keep each object in a file.
+// Some services store each object in a file, and a file name has at most 255 bytes.
 const mostKey, keptOfLong = 200, 120
 
-// checkKey is the key of the object with which a Store checks the service. No name has it.
+// checkKey is the key of the object with which a Store checks the service. No lease has this key.
 const checkKey = "=check"
 
-// keyOf returns the key of a name, without the prefix of the store. Letters, digits, '-', '_' and '.' stay as they
-// are, and every other byte becomes '=' and two hex digits: a slash, too, because a service that stores objects as
-// files cannot have both jobs and jobs/nightly. A long key is cut, and ends with a hash of the name instead.
+// keyOf returns the key of a name, without the prefix of the Store. Every byte except letters, digits, '-',
+// '_' and '.' becomes '=' and two hex digits. This includes slashes, because a service that stores objects in
+// files cannot have both jobs and jobs/nightly. A long key is cut, and a hash of the name is added.
 func keyOf(name string) string {
 	key := escape(name)
 	if len(key) <= mostKey {
@@ -25,15 +25,15 @@ func keyOf(name string) string {
 	return key[:keptOfLong] + "=_" + hex.EncodeToString(hash[:])
 }
 
-// keyPrefix returns a prefix of the keys of all names that begin with the given prefix. The keys of other names
-// can have it too.
+// keyPrefix returns a prefix of the keys of all names that begin with the given prefix. Other names can have
+// keys with this prefix, too.
 func keyPrefix(prefix string) string {
 	key := escape(prefix)
 	return key[:min(len(key), keptOfLong)]
 }
 
-// nameOf returns the name of the lease with the given key. It returns false if the name was too long to
-// be in the key, or if the key belongs to no lease.
+// nameOf returns the name of the lease with the given key. It returns false if the key does not contain the
+// whole name, or if it is not the key of a lease.
 func nameOf(key string) (string, bool) {
 	name, err := url.PathUnescape(strings.ReplaceAll(key, "=", "%"))
 	return name, err == nil && name != "" && keyOf(name) == key

@@ -16,7 +16,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// List reads the keys, and then each object, up to mostRequests of them at the same time.
+// List reads the keys, and then each object, up to mostRequests objects at the same time.
 func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return func(yield func(engine.NamedEntry, error) bool) {
 		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.bucket, Prefix: aws.String(b.prefix + keyPrefix(prefix))})
@@ -49,13 +49,12 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	}
 }
 
-// A listed is what List has read about a lease.
 type listed struct {
 	engine.NamedEntry
 	err error
 }
 
-// list reads one object. An object that has no lease is absent.
+// list reads one object. It returns errAbsent if the key is not that of a lease.
 func (b *backend) list(ctx context.Context, key string) (l listed) {
 	name, short := nameOf(key)
 	if !short && !strings.Contains(key, "=_") {
@@ -74,7 +73,7 @@ func (b *backend) list(ctx context.Context, key string) (l listed) {
 	return l
 }
 
-// enter waits until the gate lets a request of a list or a watch pass, and then calls f.
+// enter waits until the gate admits a request of a list or a watch, and then calls f.
 func (b *backend) enter(ctx context.Context, f func() error) (err error) {
 	unsent := b.gate.Do(ctx, engine.Request{}, func() error {
 		if err = f(); errors.Is(err, errAbsent) {

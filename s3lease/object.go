@@ -19,34 +19,32 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// An object is what a Store keeps for a name.
+// An object is the content of the S3 object of a lease.
 type object struct {
 	Name     string           `json:"name"`
-	Write    string           `json:"write"`              // random: equal contents would have equal ETags
-	Revision int64            `json:"revision,omitempty"` // of each write, one more than of the write before
-	Before   string           `json:"before,omitempty"`   // the marks of the last writes before it, newest first
-	Lease    *engine.Retained `json:"lease,omitempty"`    // nil if the lease was never granted
+	Write    string           `json:"write"`              // random, because equal contents would have equal ETags
+	Revision int64            `json:"revision,omitempty"` // higher by one after each write
+	Before   string           `json:"before,omitempty"`   // the marks of the last writes before this one, the newest first
+	Lease    *engine.Retained `json:"lease,omitempty"`    // nil before the lease was first granted
 
 	etag string
 }
 
 const (
-	markLength = 8 // characters of a mark
-	mostMarks  = 8 // in an object
+	markLength = 8 // characters in a mark
+	mostMarks  = 8 // marks in an object
 )
 
-// mark returns the beginning of Write, which later objects contain to say that they have replaced this
-// one.
+// mark returns the beginning of Write, which identifies this write in later objects.
 func (o object) mark() string { return o.Write[:markLength] }
 
-// marks returns the marks of the object and of the writes before it, which the next object must
-// contain.
+// marks returns the marks of this object and of the objects before it, which the next object must contain.
 func (o object) marks() string {
 	all := o.mark() + o.Before
 	return all[:min(len(all), mostMarks*markLength)]
 }
 
-// replaced reports whether o was written after an object with the given mark, which a later write may have replaced.
+// replaced reports whether the object with the given mark was written before o.
 func (o object) replaced(mark string) bool {
 	for i := 0; i < len(o.Before); i += markLength {
 		if o.Before[i:i+markLength] == mark {
@@ -57,7 +55,8 @@ func (o object) replaced(mark string) bool {
 }
 
 // entry returns the entry of an object. Before the first grant, its revision is the time at which the service
-// created the object, in milliseconds. The epochs begin there, so they go on rising after the object is deleted.
+// created the object, in milliseconds. The epochs begin at this time, so they are higher than those of a
+// deleted object.
 func (o object) entry() engine.Entry {
 	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.marks() + " " + o.etag, Revision: o.Revision}
 	if o.Lease != nil {
@@ -68,7 +67,7 @@ func (o object) entry() engine.Entry {
 	return e
 }
 
-// after returns the object that replaces the one with the given version.
+// after returns the object that replaces the object with the given version.
 func after(name, version string, next engine.Retained) (o object, old string, err error) {
 	number, rest, _ := strings.Cut(version, " ")
 	marks, old, _ := strings.Cut(rest, " ")
@@ -81,10 +80,10 @@ func after(name, version string, next engine.Retained) (o object, old string, er
 
 var errAbsent = errors.New("there is no object")
 
-// mostBytes is more than any object of a Store has: a name and an owner have at most 1024 bytes.
+// mostBytes is larger than any object of a Store, because a name and an owner have at most 1024 bytes.
 const mostBytes = 64 << 10
 
-// get reads an object. It returns errAbsent if there is none.
+// get reads an object. It returns errAbsent if the object does not exist.
 func (b *backend) get(ctx context.Context, key string) (object, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)})
 	switch status, code := answerOf(err); {
@@ -123,9 +122,9 @@ func decode(data []byte) (o object, err error) {
 	return o, err
 }
 
-// put writes an object if the current one has the ETag old, or if there is none and old is empty. It returns
-// [lease.ErrConflict] if the service has refused the condition. Any other error leaves open what happened: a
-// service that is busy or failing, with a status of 500 or above, may have written the object.
+// put writes an object if the current object has the ETag old or, with an empty old, if there is no object.
+// It returns [lease.ErrConflict] if the service has refused the write for this reason. After any other error,
+// also with a status of 500 or above, the service may have written the object.
 func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {

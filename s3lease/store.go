@@ -21,15 +21,15 @@ const DefaultPrefix = "leases/"
 // DefaultPollInterval is the default of [Options.PollInterval].
 const DefaultPollInterval = 5 * time.Second
 
-// Options are the settings of a [Store]. A nil *Options or a zero field means the default.
+// Options configure a [Store]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Prefix is the beginning of the keys of all objects of the Store. Stores with the same bucket and
-	// prefix share their leases. A Prefix has the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and ends
+	// Prefix is the beginning of the keys of all objects of the Store. Stores with the same bucket and Prefix
+	// share their leases. A Prefix consists of the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and ends
 	// with a slash. Default: [DefaultPrefix].
 	Prefix string
 
-	// PollInterval is the time between two reads of a watch, at least 10 ms. The service charges for each
-	// read. Default: [DefaultPollInterval].
+	// PollInterval is the time from one read of a watched object to the next, at least 10 ms. The service
+	// charges for each read. Default: [DefaultPollInterval].
 	PollInterval time.Duration
 
 	Limits        lease.Limits // as in [engine.Options]. Default: none
@@ -38,13 +38,13 @@ type Options struct {
 	Floor         lease.Token  // as in [engine.Options]. Default: none
 }
 
-// A Store keeps leases in an S3 bucket. It is safe for use by several goroutines at once, and need not be closed.
-// Besides the methods that its engine.Store documents:
+// A Store stores leases in an S3 bucket. It is safe for concurrent use by several goroutines, and need not be
+// closed. In addition to what engine.Store documents:
 //
-//   - Load creates the object of a name that has none.
-//   - Watch signals a change up to [Options.PollInterval] and one request after it. It goes on while requests fail. It
-//     ends with its context, or with an error that no retry can mend.
-//   - List takes a request for each 1,000 objects, and one for each of them.
+//   - Load creates the object of a lease if it does not exist.
+//   - Watch signals a change after at most [Options.PollInterval] and the time of one request. Failed
+//     requests do not end a watch, but its context does, and an error that a retry cannot fix.
+//   - List takes one request for each 1,000 objects, and one more for each object.
 type Store struct {
 	*engine.Store
 	backend *backend
@@ -52,13 +52,13 @@ type Store struct {
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
-// New returns a Store in a bucket, and sends no request. Before its first load and its first write, the Store
-// checks that the service honours conditional writes. To do so, it writes the object "=check" up to three
-// times. If the service does not honour them, the load or write fails with a [*lease.PermanentError].
+// New returns a Store in a bucket. It sends no request. Before its first load and its first write, the Store
+// checks that the service supports conditional writes, and writes the object "=check" for this, up to three
+// times. If the service does not support them, the load or the write fails with a [*lease.PermanentError].
 //
-// The Store uses the options of the client, but turns off their retries. If the options have no HTTPClient,
-// the Store closes connections to a server that does not answer. New returns a [*lease.FieldError] if the
-// client is nil, bucket is empty or an option is out of range.
+// The Store uses the options of the client, but without its retries. If the options have no HTTPClient, the
+// Store closes connections to a server that does not answer. New returns a [*lease.FieldError] if the client
+// is nil, the bucket is empty or an option is out of range.
 func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
@@ -76,7 +76,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 		return nil, engine.OptionError("PollInterval", o.PollInterval.String(), "must be at least 10ms")
 	}
 	b.client = s3.New(client.Options(), func(o *s3.Options) {
-		o.Retryer = aws.NopRetryer{} // a write that is repeated after its answer was lost would be refused
+		o.Retryer = aws.NopRetryer{} // a retry after a lost answer would be refused although the write was granted
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.HTTPClient = leaving(o.HTTPClient)
 	})
@@ -88,13 +88,13 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	return &Store{s, b}, nil
 }
 
-// Lease returns a Session that can hold the lease with the given name, and sends no request. The errors are those
-// of [session.New]. A nil o means the default options; a Duration of a minute or more costs less.
+// Lease returns a Session for the lease with the given name. It sends no request. If o is nil, the Session
+// has the default options. A Duration of a minute or more costs less. The errors are those of [session.New].
 func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which needs fewer requests than lease.NewAuthority(s),
-// because it starts from the record that the Store has seen last. Before it refuses a request, it reads the
-// record.
+// Authority returns an authority over the Store. It needs fewer requests than lease.NewAuthority(s), because
+// it starts from the record that the Store has seen last. Before the authority refuses a request, it reads
+// the current record.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

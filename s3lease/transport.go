@@ -10,13 +10,12 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// defaultTimeout bounds a request, also one whose context has no deadline.
+// defaultTimeout limits the time of each request, even if its context has no deadline.
 const defaultTimeout = 10 * time.Second
 
-// leaving returns a client like c that does not stay connected to a server that fails. If a server gives no
-// answer, or answers with a status of 500 or above, the client closes its idle connections before the next request,
-// which then goes over a new connection to the server to which the address of the service now leads. It keeps a
-// connection for each request that a Store sends at a time. A client of the user stays as it is.
+// leaving returns a client like c that leaves a server that fails. If a server gives no answer, or an answer
+// with a status of 500 or above, the client closes its idle connections before the next request. The next
+// connection may then lead to another server. If c is a client of the user, leaving returns c.
 func leaving(c aws.HTTPClient) aws.HTTPClient {
 	own, ok := c.(*awshttp.BuildableClient)
 	if !ok {
@@ -25,11 +24,11 @@ func leaving(c aws.HTTPClient) aws.HTTPClient {
 	t := own.GetTransport()
 	t.MaxIdleConnsPerHost, t.MaxIdleConns = mostRequests, mostRequests
 	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true) // all requests of HTTP/2 share a connection, which is never idle
+	t.Protocols.SetHTTP1(true) // requests of HTTP/2 would share one connection, which is never idle
 	return &leaver{client: &http.Client{Transport: t, Timeout: cmp.Or(own.GetTimeout(), defaultTimeout), CheckRedirect: sameMethod}}
 }
 
-// sameMethod follows only redirects that keep the method, as the client of the SDK does.
+// sameMethod follows a redirect only if it does not change the method, like the client of the SDK.
 func sameMethod(r *http.Request, _ []*http.Request) error {
 	if code := r.Response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
 		return nil

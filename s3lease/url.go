@@ -14,9 +14,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open s3:// with [open.Store]. The credentials, and the region and the
-// endpoint unless the URL has them, come from where the AWS SDK takes them by default. The prefix of the keys is
-// PREFIX and a slash.
+// A program that imports this package can open s3:// with [open.Store]. The prefix of the keys is PREFIX and
+// a slash. The AWS SDK finds the credentials and, unless the URL has them, the region and the endpoint.
 func init() {
 	open.Register("s3", "s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&path-style=true]", openURL)
 }
@@ -71,9 +70,9 @@ func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
 		}
-		if o.BaseEndpoint != nil { // perhaps another service than S3
-			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // it may not know the newer ones
-			o.Region = cmp.Or(o.Region, "us-east-1")                                  // a signature needs one
+		if o.BaseEndpoint != nil { // the service may not be Amazon's
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // another service may not support the newer checksums
+			o.Region = cmp.Or(o.Region, "us-east-1")                                  // the signature of a request needs a region
 		}
 	})
 	if c.Options().Region == "" {

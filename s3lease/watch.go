@@ -10,12 +10,12 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Watch reads the object, and then again every Options.PollInterval.
 func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	return b.poller.Watch(ctx, name)
 }
 
-// poll reads the objects of the names, mostPolls at a time. If it can read some and not others, those count as unchanged.
+// poll reads the objects of the names, mostPolls at a time. If an object cannot be read, it counts as
+// unchanged.
 func (b *backend) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	errs := make([]error, len(names))
 	turns := make(chan struct{}, mostPolls)
@@ -34,8 +34,8 @@ func (b *backend) poll(ctx context.Context, names []string, seen func(name, vers
 	return errors.Join(errs...)
 }
 
-// signalled reads an object, and returns a text that changes with it. It is the same after a renewal, except of one that
-// was sent late, so that less than the whole duration is left.
+// signalled reads an object, and returns a text that is different after each change. A renewal does not
+// change the text, unless it was written so late that less than the whole duration was left.
 func (b *backend) signalled(ctx context.Context, name string) (version string, err error) {
 	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
 		o, err := b.get(ctx, keyOf(name))
