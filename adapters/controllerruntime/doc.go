@@ -1,8 +1,8 @@
-// Package controllerruntime runs the leader elections of controller-runtime and client-go over any
-// [lease.Authority], for example in PostgreSQL or etcd. The controllers of several clusters can elect one
-// common leader, if all of them can reach the authority.
+// Package controllerruntime runs the leader elections of controller-runtime and client-go with leases in any
+// store, for example PostgreSQL or etcd. The controllers of several clusters can elect one common leader if
+// all of them can reach this store.
 //
-// A [Lock] keeps client-go's elector and stores the lease at the authority:
+// With a [Lock], client-go's elector stays in use, but stores its lease at a [lease.Authority]:
 //
 //	lock, err := controllerruntime.NewLock(store.Authority(), "indexer-leader", hostname+"_"+uuid, nil)
 //	mgr, err := manager.New(config, manager.Options{
@@ -10,13 +10,13 @@
 //		LeaderElectionResourceLockInterface: lock,
 //	})
 //
-// Unlike the locks of client-go, a Lock rejects answers of the authority that arrive too late, and never
-// releases the lease of another elector. Two weaknesses of the elector remain. A process that was
-// suspended notices the end of its lease only after it resumes. With LeaderElectionReleaseOnCancel, the
-// elector releases the lease before the work of the leader has stopped.
+// Unlike the locks of client-go, a Lock rejects late answers of the authority, and never releases the lease
+// of another elector. Two weaknesses of the elector remain. A suspended process notices the end of its lease
+// only when it resumes. With LeaderElectionReleaseOnCancel, the elector releases the lease before the work of
+// the leader has stopped.
 //
-// A [Runnable] is the safer way. It runs a function while its Session holds the lease. Turn off the
-// leader election of the manager:
+// A [Runnable] is safer. It runs a function while its Session holds the lease. Turn off the leader election
+// of the manager:
 //
 //	l, err := store.Lease("indexer-leader", nil)
 //	r, err := controllerruntime.NewRunnable(l, func(ctx context.Context, tok lease.Token) error {
@@ -25,9 +25,9 @@
 //	err = mgr.Add(r)
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
-// The context of the function is canceled before another process can acquire the lease, even if answers
-// of the authority are late or lost. The section Conditions of package session lists the exceptions, in which
-// the context is canceled too late and only the token protects the data from late writes.
+// The context of the function is canceled before another process can acquire the lease, even if answers of
+// the authority are late or lost. In some cases, which the section Conditions of package session lists, the
+// context is canceled too late. Then only the token protects the data from late writes.
 //
 // # Moving from client-go
 //

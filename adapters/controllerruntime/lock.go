@@ -21,16 +21,17 @@ import (
 )
 
 // A Lock lets an elector of client-go use any [lease.Authority]. It implements resourcelock.Interface. Each
-// elector needs its own. Create and Update must not be called concurrently. All other methods may be.
+// elector needs a Lock of its own. Create and Update must not be called concurrently, but all other methods
+// may be.
 //
-// The authority grants the lease to one elector at a time, and ends it if it is not renewed within the
-// LeaseDuration. An elector can lead for up to the sum of its RenewDeadline and its RetryPeriod after its
-// last successful request. Update returns an error if the lease could end while the elector still leads.
-// An elector can release only a lease that was granted to its own Lock.
+// The authority grants the lease to one elector at a time. If the elector does not renew the lease within the
+// LeaseDuration, the lease expires. After its last successful request, an elector can go on leading for the
+// RenewDeadline and the RetryPeriod, so Update returns an error if the lease could expire before that. An
+// elector can only release a lease that was granted to its own Lock.
 type Lock struct {
 	authority      lease.Authority
 	name, identity string
-	leadsFor       time.Duration // how long an elector leads after the last answer
+	leadsFor       time.Duration // how long an elector goes on leading after the last answer
 
 	mu    sync.Mutex
 	grant grant
@@ -38,24 +39,24 @@ type Lock struct {
 
 // A grant contains what a Lock knows about the state of the lease.
 type grant struct {
-	id        lease.ID      // the proposed ID, or zero if no ID is proposed
-	released  bool          // whether a release of the ID was sent and its outcome is unknown
-	held      bool          // whether the ID was granted, and no later request released or refused it
-	requested time.Duration // the duration in the last granted acquire
-	token     lease.Token   // the token of the last granted acquire
+	id        lease.ID      // the lease ID for the next request, or zero if there is none
+	released  bool          // whether a release was sent for the ID and may not have been carried out
+	held      bool          // whether the lease was granted to the ID, and no later request was refused or has released it
+	requested time.Duration // the duration in the last acquire that was granted
+	token     lease.Token   // the token of the last acquire that was granted
 }
 
-// LockOptions must have the same values as two settings of the elector that uses the Lock, because Update
-// rejects an elector whose LeaseDuration is not longer than both together. A nil *LockOptions or a zero
-// field means the default of controller-runtime.
+// LockOptions must have the values that the elector has. Update returns an error if the LeaseDuration of the
+// elector is not longer than RenewDeadline and RetryPeriod together. A nil *LockOptions or a zero field means
+// the default of controller-runtime.
 type LockOptions struct {
 	RenewDeadline time.Duration // the elector's RenewDeadline. Default: 10 s
 	RetryPeriod   time.Duration // the elector's RetryPeriod. Default: 2 s
 }
 
-// NewLock returns a Lock for the lease with the given name. The identity becomes the owner of the lease,
-// and must differ between electors, which compare identities. NewLock returns a [*lease.FieldError] if
-// the authority is nil, if the name or the identity is invalid, or if an option is negative.
+// NewLock returns a Lock for the lease with the given name. The identity becomes the owner of the lease.
+// Electors compare identities, so each one needs its own. NewLock returns a [*lease.FieldError] if the
+// authority is nil, if the name or the identity is invalid, or if an option is negative.
 func NewLock(a lease.Authority, name, identity string, o *LockOptions) (*Lock, error) {
 	if a == nil {
 		return nil, fields.Missing("NewLock.a")
@@ -86,9 +87,9 @@ func negative(field string, d time.Duration) error {
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// Get returns the lease as the record of an elector, whose holder is the owner of the lease, or its ID if
-// the owner is empty. If the lease is not locked, the record has no holder, and the elector tries to
-// acquire the lease at once.
+// Get returns the lease as the record of an elector. The holder in the record is the owner of the lease, or
+// the lease ID if the owner is empty. If the lease is not locked, the record has no holder, so that the
+// elector tries to acquire the lease at once.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	res, err := lease.Inspect(ctx, l.authority, l.name)
 	if err != nil {
@@ -106,20 +107,19 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector notices a renewal only if the raw bytes differ from those of its last call of Get. A
-	// renewal changes the lease record of the authority, but not always the election record, so both are in
-	// the bytes.
+	// The elector notices a renewal only if the raw bytes have changed since its last call of Get. So these
+	// bytes contain the lease record, too, because a renewal does not always change the election record.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }
 
-// undisclosed has the fields of lease.Record, but not its methods, because MarshalJSON of lease.Record
-// returns an error for a record without an ID, unless the state is Available. Some authorities, such as
-// azlease, do not report the lease ID in the answer to a read.
+// undisclosed has the fields of lease.Record, but not its MarshalJSON, which returns an error for a locked
+// record without an ID. Some authorities, such as azlease, do not return the lease ID when they read a
+// record.
 type undisclosed lease.Record
 
-// seconds returns d in seconds, rounded up, and at most math.MaxInt32, so that it fits into an int of 32
-// bits. An elector multiplies it by time.Second, and the product fits into a time.Duration.
+// seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, because an elector
+// multiplies it by time.Second, and the product must fit into a time.Duration.
 func seconds(d time.Duration) int {
 	s := d / time.Second
 	if d%time.Second > 0 {
@@ -128,15 +128,15 @@ func seconds(d time.Duration) int {
 	return int(min(s, math.MaxInt32))
 }
 
-// Create does the same as Update, because an authority does not distinguish a new lease from a free one.
+// Create is the same as Update, because an authority does not distinguish between a new lease and a free one.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
 
-// Update acquires or renews the lease if the given record names this elector as the holder, and releases it
-// if the record names none. If the authority refuses a grant or a renewal, Update returns a conflict error of
-// package k8s.io/apimachinery/pkg/api/errors. If it refuses the release, the lease has ended already, and
-// Update returns nil. If the record names another holder, Update returns an error and sends no request.
+// Update acquires or renews the lease if the holder in the record is this elector, and releases the lease if
+// the record has no holder. If the authority refuses a grant or a renewal, Update returns a conflict error of
+// package k8s.io/apimachinery/pkg/api/errors. If it refuses a release, the lease has already ended, and
+// Update returns nil. If the record has another holder, Update returns an error and sends no request.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	g := l.grant
@@ -150,7 +150,7 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	default:
 		return fmt.Errorf("controllerruntime: an elector with identity %q uses the Lock of %q", record.HolderIdentity, l.identity)
 	}
-	if lease.CodeOf(err).Refusal() { // After an error that is not a refusal, the ID might be in force.
+	if lease.CodeOf(err).Refusal() { // after an error that is not a refusal, the ID may still hold the lease
 		g = grant{}
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, l.name, err)
 	}
@@ -160,14 +160,15 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// hold acquires the lease with the duration d, or renews it if the Lock already holds it with that duration.
+// hold acquires the lease for the duration d, or renews the lease if the Lock already holds it for this
+// duration.
 func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
-	if g.released { // A release that arrives late must not find a lease in force under its ID.
+	if g.released { // otherwise the earlier release could arrive late, and release the new grant
 		if err := l.release(ctx, g); err != nil {
 			return err
 		}
 	}
-	if d <= l.leadsFor { // such a grant would never be certain for long enough
+	if d <= l.leadsFor { // an elector would always lead for longer than such a grant is certain
 		return fmt.Errorf("controllerruntime: the elector of lease %q has a LeaseDuration of %v, which is not longer than the RenewDeadline and the RetryPeriod of the LockOptions together, %v: set these to the elector's own", l.name, d, l.leadsFor)
 	}
 	if g.held && d == g.requested {
@@ -176,8 +177,8 @@ func (l *Lock) hold(ctx context.Context, g *grant, d time.Duration) error {
 	return l.acquire(ctx, g, d)
 }
 
-// acquire proposes an ID, and the same again after a request whose outcome is unknown, so that an
-// authority that granted the first request also grants the second.
+// acquire sends an acquire. After a request whose outcome is unknown, acquire sends the same ID again, so
+// that the authority also grants the second request if it has granted the first one.
 func (l *Lock) acquire(ctx context.Context, g *grant, d time.Duration) error {
 	if g.id.IsZero() {
 		g.id = jitter.Source{Reader: &rand.Reader}.ID()
@@ -205,7 +206,7 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 		return nil
 	}
 	_, err := l.authority.Do(ctx, l.name, lease.Request{Action: lease.ActionRelease, ID: g.id})
-	if err == nil || lease.CodeOf(err).Refusal() { // A refusal means that the lease has ended already.
+	if err == nil || lease.CodeOf(err).Refusal() { // a refusal means that the lease has already ended
 		*g = grant{}
 		return nil
 	}
@@ -213,7 +214,7 @@ func (l *Lock) release(ctx context.Context, g *grant) error {
 	return err
 }
 
-// checkInTime returns an error if the lease could end while the elector still leads. The request was sent
+// checkInTime returns an error if the lease could expire while the elector still leads. The request was sent
 // at sentAt.
 func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	took := time.Since(sentAt)
@@ -224,8 +225,8 @@ func (l *Lock) checkInTime(sentAt time.Time, res lease.Result) error {
 	return nil
 }
 
-// Token returns the fencing token of the last grant, to be sent with each write. The token is empty before
-// the first grant, after a release and after a refusal.
+// Token returns the fencing token of the last grant. Send it with each write. The token is empty before the
+// first grant, after a release and after a refusal.
 func (l *Lock) Token() lease.Token {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,5 +239,5 @@ func (l *Lock) RecordEvent(string) {}
 // Identity returns the identity that was passed to NewLock.
 func (l *Lock) Identity() string { return l.identity }
 
-// Describe returns the name of the lease.
+// Describe returns the name of the lease, which client-go logs.
 func (l *Lock) Describe() string { return l.name }

@@ -13,15 +13,15 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Runnable runs a function while its Session holds a lease. Add it to a manager whose own leader
-// election is off. It implements manager.Runnable and manager.LeaderElectionRunnable.
+// A Runnable runs a function while its Session holds a lease. Add the Runnable to a manager whose own leader
+// election is turned off. It implements manager.Runnable and manager.LeaderElectionRunnable.
 //
-// The function gets a context and the fencing token of the lease. After the context is canceled, at least
-// the StopWindow of the Session passes before another process can acquire the lease, under the Conditions
-// of package session.
+// The function gets a context and the fencing token of the lease. When the context is canceled, the function
+// has at least the StopWindow of the Session to stop before another process can acquire the lease, under the
+// Conditions of package session.
 //
-// By default, a Runnable that has lost its lease waits, while the manager keeps running, until it can
-// acquire the lease again. It ends if another process with the same owner has taken the lease over.
+// By default, a Runnable that has lost its lease waits until it can acquire the lease again, and the manager
+// keeps running. If another process with the same owner has taken over the lease, the Runnable ends.
 //
 // The methods of a Runnable are safe for concurrent use by multiple goroutines. Call Start only once.
 type Runnable struct {
@@ -33,15 +33,14 @@ type Runnable struct {
 	work context.Context // the context of the function; nil if the function does not run
 }
 
-// NewRunnable returns a Runnable, which passes the options to [session.Run]. If o is nil, the defaults
-// apply. If the option Again is nil, a Runnable that has lost the lease waits until it can acquire it
-// again. It does the same if f returns an error that matches [fencing.ErrStale], because a guard can
-// notice the loss before the Session does.
+// NewRunnable returns a Runnable that passes the options to [session.Run]. The options may be nil. If the
+// option Again is nil, the Runnable contends for the lease again after a loss. It also does so if f returns
+// an error that matches [fencing.ErrStale], because a guard can notice the loss before the Session does.
 //
-// The Runnable and the manager end if another process with the same owner has taken the lease over
+// The Runnable ends, and the manager with it, if another process with the same owner has taken over the lease
 // ([lease.ErrTakenOver]), or if f returns another error while the Session holds the lease. The Runnable
-// closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the
-// function is nil.
+// closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the function
+// is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
 	if l == nil {
 		return nil, fields.Missing("NewRunnable.l")
@@ -59,25 +58,24 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 	return r, nil
 }
 
-// Start waits until the Session holds the lease, and then runs the function. If the lease is lost, it
-// waits again, until ctx is done. After the function has returned, Start releases the lease, for at most
-// [session.RunOptions.ReleaseTimeout], and closes the Session, for at most 10 s. It returns the error of
-// session.Run, unless [session.Stopped] reports that this is the result of an orderly stop. If
-// [session.Session.Close] fails, its error is joined.
+// Start waits until the Session holds the lease, and then runs the function. After a loss, Start waits for
+// the lease again, until ctx is done. When the function has returned, Start releases the lease within
+// [session.RunOptions.ReleaseTimeout], and closes the Session within 10 s. Start returns the error of
+// session.Run, unless it is that of an orderly stop (see [session.Stopped]), joined with the error of
+// [session.Session.Close].
 func (r *Runnable) Start(ctx context.Context) (err error) {
-	defer func() { // this runs even if the function ends its goroutine
+	defer func() { // runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		err = errors.Join(err, r.lease.Close(closing))
 	}()
 	err = session.Run(ctx, r.lease, r.run, &r.o)
 	if session.Stopped(ctx, err) {
-		return nil // The manager stops in the normal way.
+		return nil // the manager stops in the normal way
 	}
 	return err
 }
 
-// closeTimeout is the timeout for closing the Session.
 const closeTimeout = 10 * time.Second
 
 func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
@@ -96,8 +94,8 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
 // Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the function is still running
-// although its context has ended and the lease may be lost, because another process might then work at
-// the same time. If the check fails, the kubelet restarts the container.
+// although its context has ended and the lease may be lost. Another process may then work at the same time,
+// so the kubelet restarts the container if this check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +106,8 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. It returns an error if the function is not running, or
-// if its context has ended. Use it if only the leader should receive requests.
+// Readyz is a healthz.Checker for AddReadyzCheck. It returns an error unless the function is running and its
+// context has not ended. Use it if only the leader should receive requests.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

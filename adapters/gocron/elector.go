@@ -12,17 +12,16 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// An Elector is a gocron.Elector: the process that holds its lease runs the jobs. It is safe for
-// concurrent use.
+// An Elector is a gocron.Elector. While its process holds the lease, the scheduler runs the jobs. An Elector
+// is safe for concurrent use.
 type Elector struct {
 	l lease.Lease
 	o *session.RunOptions
 
 	mu   sync.Mutex
-	term *term // nil while the lease is not held, and once its stop window has begun
+	term *term // nil while the lease is not held, and from the beginning of its stop window on
 }
 
-// A term is one period in which the lease is held.
 type term struct {
 	ctx  context.Context
 	tok  lease.Token
@@ -31,8 +30,8 @@ type term struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector for the lease l. It panics if l is nil. The options are those of
-// [Elector.Run], and can be nil.
+// NewElector returns an Elector for the lease l. It panics if l is nil. [Elector.Run] uses the options, which
+// can be nil.
 func NewElector(l lease.Lease, o *session.RunOptions) *Elector {
 	if l == nil {
 		panic("gocron: NewElector: the lease must not be nil")
@@ -40,9 +39,9 @@ func NewElector(l lease.Lease, o *session.RunOptions) *Elector {
 	return &Elector{l: l, o: o}
 }
 
-// Run contends for the lease and holds it until ctx ends, as [session.Run] does with the options of the
-// Elector. It releases the lease when the running jobs of [Elector.Task] have returned. Set Again to
-// session.AfterLoss, so that Run contends again after a loss.
+// Run contends for the lease and holds it until ctx ends, like [session.Run] with the options of the Elector.
+// It releases the lease when the running jobs of [Elector.Task] have returned. Set the option Again to
+// session.AfterLoss, so that Run contends again after a loss of the lease.
 func (e *Elector) Run(ctx context.Context) error {
 	return session.Run(ctx, e.l, func(ctx context.Context, tok lease.Token) error {
 		t := &term{ctx: ctx, tok: tok}
@@ -60,8 +59,8 @@ func (e *Elector) set(t *term) {
 	e.term = t
 }
 
-// begin returns the present term, and counts one more running job in it, or returns nil if there is
-// no term.
+// begin counts one more running job in the present term, and returns the term. It returns nil if there is no
+// term.
 func (e *Elector) begin() *term {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,10 +82,9 @@ func (e *Elector) IsLeader(context.Context) error {
 	return fmt.Errorf("gocron: %w: %w", errNotLeader, lease.ErrNotHeld)
 }
 
-// Task returns a task that calls f while this process leads. The context of f ends with the context of
-// the job, and also in the stop window of the lease, with the loss as its cause. If this process no
-// longer leads when the task begins, the task returns an error that matches [lease.ErrNotHeld], and
-// does not call f.
+// Task returns a task that calls f while this process leads. The context of f ends when the context of the
+// job ends, and also when the stop window of the lease begins. If this process no longer leads when the task
+// begins, the task does not call f, and returns an error that matches [lease.ErrNotHeld].
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

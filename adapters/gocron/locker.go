@@ -13,27 +13,26 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// LockerOptions can be nil, which means the defaults.
+// LockerOptions configure a [Locker]. A nil *LockerOptions means the defaults.
 type LockerOptions struct {
-	// Session has the options of the lease of each run. Default: those of package session.
+	// Session has the options for the lease of each run. Default: the defaults of package session.
 	Session *session.Options
 
-	// Hold is the shortest time for which a lease stays locked, even if its run ends earlier. Until then,
-	// no other scheduler can run the job, so a scheduler whose clock is behind by less than Hold does not
-	// run the job a second time. Set Hold to most of the time between two runs. Default: 0, which means
-	// that the lease is released when the run has ended.
+	// Hold is the shortest time for which a lease stays locked, even if the run of the job ends earlier.
+	// Otherwise a scheduler whose clock is behind could run the same job a second time. Set Hold to most of the
+	// time between two runs. Default: 0, which means that the lease is released when the run has ended.
 	Hold time.Duration
 }
 
-// A Locker is a gocron.Locker. Each run of the job NAME holds the lease PREFIX + NAME. A Locker is safe
-// for concurrent use.
+// A Locker is a gocron.Locker. Each run of a job holds the lease whose name is the prefix and the name of the
+// job. A Locker is safe for concurrent use.
 type Locker struct {
 	authority lease.Authority
 	prefix    string
 	o         LockerOptions
 
 	mu   sync.Mutex
-	runs map[string]*lock // the leases that this process holds or acquires, by the name of the job
+	runs map[string]*lock // for each job, the lease that this process holds or is acquiring
 }
 
 var _ gocron.Locker = (*Locker)(nil)
@@ -56,8 +55,8 @@ func NewLocker(a lease.Authority, prefix string, o *LockerOptions) (*Locker, err
 	return l, nil
 }
 
-// Lock acquires the lease of one run. It tries once, and returns [lease.ErrHeldByOther] if another
-// scheduler, or an earlier run of this one, has the lease. gocron then skips the run.
+// Lock acquires the lease for one run of a job. If another scheduler, or an earlier run in this process, has
+// the lease, Lock returns [lease.ErrHeldByOther] at once, and gocron skips the run.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	s, err := session.New(l.authority, l.prefix+key, l.o.Session)
 	if err != nil {
@@ -73,7 +72,7 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	}
 	if err != nil {
 		l.remove(k)
-		s.Close(context.WithoutCancel(ctx)) // releases a grant that arrives late
+		s.Close(context.WithoutCancel(ctx)) // releases the lease in case the request is granted late
 		return nil, err
 	}
 	l.mu.Lock()
@@ -82,13 +81,13 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return k, nil
 }
 
-// Task returns a task that calls f under the lease of the run. The job must have the given name:
+// Task returns a task that calls f while the lease of the run is held. The job must have the given name:
 //
 //	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
 //
-// The context of f ends with the context of the job, and also in the stop window of the lease, with the
-// loss as its cause. If the job has another name or another Locker, the task returns an error that
-// matches [lease.ErrNotHeld], and does not call f.
+// The context of f ends when the context of the job ends, and also when the stop window of the lease begins.
+// If the job has another name or another Locker, the task does not call f, and returns an error that matches
+// [lease.ErrNotHeld].
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")
@@ -130,14 +129,14 @@ type lock struct {
 	locker *Locker
 	key    string
 	s      *session.Session
-	tok    lease.Token // empty until the lease is granted; guarded by locker.mu until then
+	tok    lease.Token // empty until the lease is granted; guarded by locker.mu before that
 	began  time.Time
 }
 
-// Unlock releases the lease as soon as the lease has been held for Hold. If the process ends before
-// that, the lease expires by itself. gocron ignores the error.
+// Unlock releases the lease when it has been held for the time Hold. If the process ends before that, the
+// lease expires. gocron ignores the error.
 func (k *lock) Unlock(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx) // a scheduler that stops has ended the context of its jobs
+	ctx = context.WithoutCancel(ctx) // when a scheduler stops, it ends the context of its jobs
 	left := k.locker.o.Hold - time.Since(k.began)
 	if left > 0 {
 		time.AfterFunc(left, func() { k.end(ctx) })

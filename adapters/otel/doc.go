@@ -16,13 +16,17 @@
 //	lease.shards.idle            gauge            {shard}       shards of the group that no process takes   lease.prefix
 //	lease.shards.failures        counter          {failure}     errors of a group of shards                 lease.prefix
 //
-// lease.outcome is "granted", "refused" or, if no answer came, "unknown". lease.reason is "released" for a
-// term that ended by choice. Otherwise it is the name of the [lease.Code] of the loss, such as "broken" or
-// "expired", or "stop-window" if the work stopped in time because the store did not answer. The margin
-// is how long the holder would still have been certain of its lease without the answer to a renewal that
-// was granted, as a share of the duration of the lease. It is 0 if the answer came too late. lease.held is 0
-// from the first attempt to acquire a lease on, whatever its outcome, and without the option Names from the
-// beginning. All instruments have the scope github.com/fencedlease/lease/adapters/otel.
+// The attribute lease.outcome is "granted", "refused" or, if no answer came, "unknown". The attribute
+// lease.reason says why a term has ended. It is "released" if the holder has released the lease,
+// "stop-window" if the work has stopped in time because the store did not answer, and otherwise the name of
+// the [lease.Code] of the loss, such as "broken" or "expired".
 //
-// The folder alerts has four alert rules for Prometheus and a dashboard for Grafana.
+// The margin is recorded for each renewal that was granted. It says for how much longer the holder would have
+// been certain of its lease without this renewal, as a fraction of the lease's duration. If the answer came
+// too late, it is 0.
+//
+// The instrument lease.held is 0 from the first attempt to acquire a lease on. Without the option Names, it
+// is 0 from the beginning. All instruments have the scope github.com/fencedlease/lease/adapters/otel.
+//
+// The folder alerts contains four alert rules for Prometheus and a dashboard for Grafana.
 package otel

@@ -11,18 +11,18 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Options can be nil, which means the defaults.
+// Options configure [Trace] and [Shards]. A nil *Options means the defaults.
 type Options struct {
-	// Names adds the attribute lease.name to every data point and span. Leave it out if the number of
-	// names has no bound. Default: false.
+	// Names adds the attribute lease.name to every data point and span. Do not set it if the number of names is
+	// not limited. Default: false.
 	Names bool
 
-	// Attributes are added to every data point and span. They must not have the keys of this package.
-	// Default: none.
+	// Attributes are added to every data point and span. Their keys must not be keys of this package. Default:
+	// none.
 	Attributes []attribute.KeyValue
 
-	// Tracer makes a span for each contention ("lease contend") and for each term ("lease term"), when
-	// it has ended. Shards have no spans. Default: no spans.
+	// Tracer creates a span "lease contend" for each contention and a span "lease term" for each term, after it
+	// has ended. Shards have no spans. Default: no spans.
 	Tracer trace.Tracer
 }
 
@@ -34,7 +34,7 @@ const (
 	keyPrefix  = attribute.Key("lease.prefix")
 )
 
-// scope names this module among the instrumentations of a program.
+// scope is the name of this module among the instrumentations of a program.
 const scope = "github.com/fencedlease/lease/adapters/otel"
 
 func (o *Options) complete() (Options, error) {
@@ -51,14 +51,14 @@ func (o *Options) complete() (Options, error) {
 	return *o, nil
 }
 
-// labels makes the attributes of a data point once and keeps them, so that recording allocates nothing.
+// labels stores the attributes of each data point, so that recording allocates nothing.
 type labels struct {
 	o    Options
 	mu   sync.RWMutex
 	kept map[labelKey]*label
 }
 
-// A labelKey has an empty key and value for data points without an attribute besides the name.
+// A labelKey has an empty key and value if the data point has no attribute besides the name.
 type labelKey struct {
 	name  string
 	key   attribute.Key

@@ -12,9 +12,9 @@ import (
 	"github.com/fencedlease/lease/shards"
 )
 
-// Shards returns hooks for [shards.Options] that count the shards of a process and its failures. The
-// attribute lease.prefix is the prefix of the group, so that several groups in one process are told apart.
-// Names of shards are never attributes, even with the option Names. The errors are those of [Trace].
+// Shards returns functions for [shards.Options] that count the shards of a process and its failures. The
+// attribute lease.prefix is the prefix of the group, which distinguishes several groups in one process. Names
+// of shards are never attributes, even with the option Names. The errors are those of [Trace].
 func Shards(provider metric.MeterProvider, prefix string, o *Options) (*shards.Trace, error) {
 	if provider == nil {
 		return nil, fields.Missing("Shards.provider")
@@ -39,7 +39,7 @@ func Shards(provider metric.MeterProvider, prefix string, o *Options) (*shards.T
 	idle.Record(context.Background(), 0, group.record...)
 	held.Add(context.Background(), 0, all...)
 	failures.Add(context.Background(), 0, all...)
-	return &shards.Trace{ // either Given or Lost follows Taken
+	return &shards.Trace{ // each Taken is followed by either Given or Lost
 		Taken:  func(string, lease.Token) { held.Add(context.Background(), 1, all...) },
 		Given:  func(string, lease.Token, error, time.Duration) { held.Add(context.Background(), -1, all...) },
 		Lost:   func(string, lease.Token, error) { held.Add(context.Background(), -1, all...) },

@@ -15,10 +15,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Trace returns hooks for [session.Options] that record the instruments of a Session. All Sessions of a
-// program can share them. They never block, and are safe for concurrent use. Trace returns an error if
-// the meter of the provider returns one, and a [*lease.FieldError] if the provider is nil or an option is
-// out of range.
+// Trace returns functions for [session.Options] that record the instruments of a Session. All Sessions of a
+// program can share them. They never block, and are safe for concurrent use. If the provider's meter returns
+// an error, Trace returns it. If the provider is nil or an option is out of range, Trace returns a
+// [*lease.FieldError].
 func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
 	if provider == nil {
 		return nil, fields.Missing("Trace.provider")
@@ -39,7 +39,6 @@ func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
 	}, nil
 }
 
-// A recorder has the instruments of Sessions.
 type recorder struct {
 	labels
 	held     metric.Int64UpDownCounter
@@ -50,11 +49,11 @@ type recorder struct {
 	breaks   metric.Int64Counter
 
 	spans sync.Mutex
-	began map[string]time.Time // of the terms that are held, by name; only for spans
+	began map[string]time.Time // for spans: when each held term began, by the name of its lease
 }
 
-// shares and seconds are the boundaries of the histograms: shares of lease.renewal.margin, and seconds
-// of lease.acquisition.duration.
+// shares has the boundaries of the histogram lease.renewal.margin, and seconds those of
+// lease.acquisition.duration.
 var shares = metric.WithExplicitBucketBoundaries(0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, .95, 1)
 var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
 
@@ -75,14 +74,15 @@ func (r *recorder) make(m metric.Meter) error {
 	return errors.Join(errs[:]...)
 }
 
-// The reasons with which a term ends. Each is counted from 0 on, so that a rate shows the first one.
+// reasons are all reasons with which a term ends. Each counter begins at 0, so that a rate includes the
+// first.
 var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrIDMismatch,
 	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrEnded}
 
 func (r *recorder) acquired(i session.AcquireInfo) {
 	ctx := context.Background()
 	if i.Token == "" {
-		r.held.Add(ctx, 0, r.of(i.Name, "", "").add...) // shows a process that has never held the lease
+		r.held.Add(ctx, 0, r.of(i.Name, "", "").add...) // shows the lease even if this process has never held it
 		return
 	}
 	r.held.Add(ctx, 1, r.of(i.Name, "", "").add...)
@@ -140,7 +140,6 @@ func (r *recorder) contended(i session.ContendInfo) {
 	}
 }
 
-// span makes a span that ends now.
 func (r *recorder) span(what string, began time.Time, l *label, tok lease.Token, err error) {
 	_, s := r.o.Tracer.Start(context.Background(), what, trace.WithTimestamp(began), trace.WithNewRoot(),
 		trace.WithAttributes(l.attributes...), trace.WithAttributes(keyToken.String(string(tok))))
@@ -150,7 +149,7 @@ func (r *recorder) span(what string, began time.Time, l *label, tok lease.Token,
 	s.End()
 }
 
-// outcome tells a request that was certainly refused from one whose outcome is unknown.
+// outcome distinguishes a request that was certainly refused from a request whose outcome is unknown.
 func outcome(err error) string {
 	switch {
 	case err == nil:

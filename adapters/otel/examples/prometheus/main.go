@@ -1,4 +1,4 @@
-// Prometheus holds a lease in memory, breaks it after 40 s, and serves its metrics as text for Prometheus:
+// Prometheus holds a lease in memory, breaks it after 40 s, and serves its metrics for Prometheus:
 //
 //	go run ./examples/prometheus &
 //	curl localhost:9464/metrics
@@ -26,7 +26,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// metrics returns hooks for a Session, and a handler that shows what they have recorded.
+// metrics returns functions for a Session, and a handler that shows what they have recorded.
 func metrics() (*session.Trace, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
