@@ -8,13 +8,13 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// FromAuthority returns a [Provider] that makes a new [session.Session] over the given authority for each
-// lease. The owner and the [Settings] of each Session come from the [Registry]. Its other options, such
-// as the clock and the logger, come from o, and so does the StopWindow if that of the Settings is zero.
-// If o is nil, the other options have their defaults. All Sessions share the values to which o refers.
+// FromAuthority returns a [Provider] that makes a new [session.Session] over the authority for each lease.
+// The owner and the [Settings] of each Session come from the [Registry], and all its other options from o,
+// such as the clock and the logger. If the StopWindow of the Settings is zero, it also comes from o. If o is
+// nil, the other options have their defaults.
 //
-// FromAuthority does not check its arguments. If authority is nil, or if the options in o conflict with
-// the Settings, [Registry.Lease] returns an error.
+// FromAuthority does not check its arguments. If the authority is nil, or if o conflicts with the Settings,
+// [Registry.Lease] returns an error.
 func FromAuthority(authority lease.Authority, o *session.Options) Provider {
 	var base session.Options
 	if o != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Drop removes the lease with the given kind, name and owner from the Registry, and closes the lease if
-// it is a [Closer], or otherwise releases it. The error wraps that of Close or Release. Even after an
-// error, the lease stays removed, and the next call of [Registry.Lease] makes a new one. If the Registry
-// does not contain the lease, or a Provider is still making it, Drop does nothing and returns nil.
+// Drop removes the lease with the given kind, name and owner from the Registry. It closes the lease if the
+// lease is a [Closer], and otherwise releases it. The error wraps that of Close or Release. Even after an
+// error, the lease is removed, and the next call of [Registry.Lease] makes a new one. If the Registry does
+// not contain the lease, or a Provider is still making it, Drop does nothing and returns nil.
 func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	k := key{kind, name, owner}
 	r.mu.Lock()
@@ -28,17 +28,16 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 	return k.closeLease(ctx, e.lease)
 }
 
-// Close removes all leases from the Registry, and closes or releases them as [Registry.Drop] does, all at
-// the same time. It passes ctx to them, waits until all have returned, and joins their errors. A second
-// call of Close does nothing and returns nil.
+// Close removes all leases from the Registry, and closes or releases all of them at the same time, like
+// [Registry.Drop]. It waits until all have been closed or released, and joins their errors. A second call of
+// Close does nothing and returns nil.
 //
-// Once Close is called, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even to callers
-// that are already waiting for a Provider. Close does not wait for a Provider that is still running. If
-// that Provider returns a lease later, the Registry closes or releases the lease.
+// After Close, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even in calls that are already
+// waiting for a Provider. Close does not wait for a Provider that is still running. If this Provider returns
+// a lease later, the Registry closes or releases the lease.
 //
-// If a handler of one of the leases calls Close, it must pass a ctx that ends. Otherwise there can be a
-// deadlock, in which the handler waits for Close, Close waits for the lease, and the lease waits for the
-// handler.
+// A handler of one of the leases must not call Close with a ctx that never ends. Otherwise there can be a
+// deadlock, because Close waits for the lease, and the lease waits for the handler.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

@@ -1,15 +1,15 @@
 // Package provider gives all parts of a program the same lease for the same kind, name and owner.
 //
-// A [Registry] is useful if the configuration of a program says which kind of lease to use, or if
-// independent parts of a program need the same lease. A part that gets its lease from a Registry need not
-// know how the lease is made. A Registry is similar to the LeaseProvider of Akka.
+// A [Registry] is useful if the configuration of a program says which kind of lease to use, or if independent
+// parts of a program need the same lease. The parts that get a lease from a Registry need not know how the
+// lease is made. A Registry is similar to the LeaseProvider of Akka.
 //
-// Parts of a program that get the same lease from a Registry share one holder, so they do not exclude
-// each other. If one part calls Release, or if session.Run returns in one part, the lease is released for
-// all of them. If this is not wanted, give the parts different owners. Then they exclude each other, as
-// different processes do.
+// All parts of a program that get the same lease from a Registry share one holder, so the lease does not
+// exclude them from each other. If one part calls Release, or if session.Run returns in one part, the lease
+// is released for all of them. If only one part may hold the lease at a time, give each part a different
+// owner.
 //
-// A kind is the name of one way to make leases. For example, all leases of one kind may use the same
-// authority. In Akka, the configuration path has the role of the kind. A program can have several
-// Registries, each with its own kinds and [Settings]. There is no global Registry.
+// A kind is the name of one way to make leases. For example, all leases of one kind may be in the same store.
+// In Akka, the configuration path has this role. A program can have several Registries, each with its own
+// kinds and [Settings]. There is no global Registry.
 package provider

@@ -14,10 +14,10 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Duration is a time.Duration that can be written and read as text: a number with a unit, such as "15s"
-// or "1m30s", or "infinite" for [lease.Infinite]. *Duration is a [flag.Value], and every decoder that
-// supports encoding.TextUnmarshaler can decode a Duration. A pointer to a field of [Settings] can be
-// converted to a *Duration:
+// A Duration is a time.Duration with a text form: a number with a unit, such as "15s" or "1m30s", or
+// "infinite" for [lease.Infinite]. *Duration is a [flag.Value], and every decoder that supports
+// encoding.TextUnmarshaler can decode a Duration. A pointer to a field of [Settings] can be converted to a
+// *Duration:
 //
 //	flag.Var((*provider.Duration)(&settings.Duration), "duration", "how long a lease lasts")
 type Duration time.Duration
@@ -40,8 +40,8 @@ func (d *Duration) Set(s string) error {
 	return nil
 }
 
-// tooLong matches every text of the form that time.ParseDuration documents. If ParseDuration returns an
-// error for such a text, the duration does not fit into an int64.
+// tooLong matches every text in the form that time.ParseDuration accepts. If ParseDuration returns an error
+// for such a text, the duration does not fit into an int64.
 var tooLong = regexp.MustCompile(`^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // badDuration returns the error for a text that is not a Duration.
@@ -57,13 +57,13 @@ func badDuration(field, text string) error {
 	return &lease.FieldError{Field: field, Value: fmt.Sprintf("%.80q", text), Bound: bound, Code: lease.ErrOption}
 }
 
-// MarshalText returns the text that String returns. The error is always nil.
+// MarshalText returns the text form of the duration. The error is always nil.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// fields returns pointers to the fields of s, by their names in a configuration.
+// fields returns pointers to the fields of s, by the names of the fields in a configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
@@ -71,15 +71,15 @@ func (s *Settings) fields() map[string]*time.Duration {
 	}
 }
 
-// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. It leaves out the fields
-// that are zero, because a zero field stands for its default.
+// MarshalJSON returns an object such as {"duration":"30s","renewInterval":"10s"}. It omits fields that are
+// zero, because a zero field means its default.
 func (s Settings) MarshalJSON() ([]byte, error) { return json.Marshal(s.texts()) }
 
-// UnmarshalJSON decodes an object of the form that MarshalJSON returns. A member that is missing or null
-// does not change its field. After an error, *s is unchanged. The error is a [*lease.FieldError] with the
-// code [lease.ErrOption] if a member is unknown, given twice or not the text of a [Duration], and that of
-// package encoding/json if data is not a JSON object. [New] and [Settings.Validate] check whether the times
-// are consistent with each other.
+// UnmarshalJSON decodes an object of the form that MarshalJSON returns. If a member is missing or null, its
+// field does not change. If a member is unknown, is given twice or is not the text of a [Duration], the error
+// is a [*lease.FieldError] with the code [lease.ErrOption]. If data is not a JSON object, the error is that
+// of package encoding/json. After an error, *s is unchanged. [New] and [Settings.Validate] check whether the
+// times are consistent with each other.
 func (s *Settings) UnmarshalJSON(data []byte) error {
 	return s.decode(func(v any) error {
 		if err := json.Unmarshal(data, v); err != nil {
@@ -89,8 +89,8 @@ func (s *Settings) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// givenTwice returns an error if a JSON object, which must be valid, has two members with the same key.
-// Package json ignores the first of them.
+// givenTwice returns an error if two members of a JSON object have the same key, because package json would
+// ignore the first of them. The object must be valid.
 func givenTwice(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token() // the opening brace, or null
@@ -106,12 +106,12 @@ func givenTwice(data []byte) error {
 	return nil
 }
 
-// MarshalYAML returns a map with the fields that MarshalJSON writes. YAML packages call it.
+// MarshalYAML returns the fields that MarshalJSON writes as a map, for packages that encode YAML.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
 // UnmarshalYAML decodes the same fields as [Settings.UnmarshalJSON], with the same errors. If unmarshal
-// fails, it returns that error. It works with YAML packages that pass a decoding function to this method,
-// such as gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
+// fails, UnmarshalYAML returns its error. YAML packages that pass a decoding function to this method can use
+// it, for example gopkg.in/yaml.v3, go.yaml.in/yaml/v3 and github.com/goccy/go-yaml.
 func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error { return s.decode(unmarshal) }
 
 func (s *Settings) texts() map[string]string {

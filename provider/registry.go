@@ -14,35 +14,33 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Provider makes the lease with the given name and owner. Before a [Registry] calls it, the Registry
-// has checked both, and has filled in and checked the [Settings], so that no field except StopWindow is
-// zero. As long as the Registry contains the lease, it does not call the Provider again for the same name
-// and owner.
+// A Provider makes the lease with the given name and owner. The [Registry] calls it with a valid name and
+// owner, and with valid [Settings] in which no field except StopWindow is zero. As long as the Registry
+// contains the lease, it does not call the Provider again for this name and owner.
 //
-// A Provider must be safe for concurrent use by multiple goroutines. It should not block: it gets no
-// context, so its caller cannot cancel it. It must not call [Registry.Lease] for the lease that it is
-// making. If a Provider returns a nil Lease, or a nil pointer as the Lease, without an error,
-// Registry.Lease returns an error.
+// A Provider must be safe for concurrent use by multiple goroutines. It should not block, because it gets no
+// context with which its caller could cancel it. It must not call [Registry.Lease] for the lease that it is
+// making. If a Provider returns a nil Lease or a nil pointer without an error, Registry.Lease returns an
+// error.
 type Provider func(name, owner string, s Settings) (lease.Lease, error)
 
-// A Closer is a Lease with a method Close, which [Registry.Close] and [Registry.Drop] call instead of
-// Release. A *session.Session is a Closer. The methods must be safe for concurrent use by multiple
+// A Closer is a Lease that also has a method Close, for example a *session.Session. [Registry.Close] and
+// [Registry.Drop] call Close instead of Release. The methods must be safe for concurrent use by multiple
 // goroutines.
 type Closer interface {
 	lease.Lease
 
-	// Close releases the lease and frees the resources of its holder. If ctx is done before the release has
-	// finished, Close returns early.
+	// Close releases the lease and frees the resources of its holder. If ctx ends first, Close returns early.
 	Close(ctx context.Context) error
 }
 
-// A Registry makes leases of several kinds, and returns the same lease for the same kind, name and owner.
-// The zero Registry has no kinds and uses the default [Settings]. A Registry is safe for concurrent use by
-// multiple goroutines. It must not be copied.
+// A Registry makes leases of several kinds, and returns the same lease for the same kind, name and owner. The
+// zero Registry has no kinds, and uses the default [Settings]. A Registry is safe for concurrent use by
+// multiple goroutines, and must not be copied.
 type Registry struct {
 	settings Settings
 
-	mu        sync.Mutex // never held while a Provider or a Lease is called
+	mu        sync.Mutex // not locked during a call of a Provider or a Lease
 	providers map[string]Provider
 	leases    map[key]*entry
 	closed    bool
@@ -50,16 +48,16 @@ type Registry struct {
 
 type key struct{ kind, name, owner string }
 
-// An entry contains the lease or the error that Registry.Lease returns for one key. It contains neither
-// while the Provider runs and the Registry is open.
+// An entry contains the lease or the error that Registry.Lease returns for one key. While a Provider is
+// making the lease, the entry contains neither of them.
 type entry struct {
-	made  chan struct{} // closed once lease and err are set
+	made  chan struct{} // closed when lease and err are set
 	lease lease.Lease
 	err   error
 }
 
-// New returns a Registry whose leases use the given Settings, or the default ones if s is nil. If they are
-// invalid, it returns the error of [Settings.Validate].
+// New returns a Registry whose leases use the given Settings. If s is nil, they use the default Settings. If
+// the Settings are invalid, New returns the error of [Settings.Validate].
 func New(s *Settings) (*Registry, error) {
 	r := new(Registry)
 	if s != nil {
@@ -71,17 +69,17 @@ func New(s *Settings) (*Registry, error) {
 	return r, nil
 }
 
-// Settings returns the times that the leases of r use. Each field that was zero in the Settings passed to
-// [New] has its default, except StopWindow, which may be zero.
+// Settings returns the Settings that the leases of r use. Fields that were zero in the call of [New] have
+// their defaults, except StopWindow, which may be zero.
 func (r *Registry) Settings() Settings {
-	complete, _ := r.settings.withDefaults() // New has validated the settings
+	complete, _ := r.settings.withDefaults() // cannot fail, because New has validated the settings
 	return complete
 }
 
-// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to 1024 bytes without
-// NUL. If the kind is malformed or already registered, or p is nil, Register returns a
-// [*lease.FieldError] with the code [lease.ErrOption]. After Close, it returns an error that wraps
-// [lease.ErrClosed]. After an error, the Registry is unchanged.
+// Register makes p the Provider of the given kind, which must be valid UTF-8 of 1 to 1024 bytes without NUL.
+// If the kind is malformed or already registered, or if p is nil, Register returns a [*lease.FieldError] with
+// the code [lease.ErrOption]. After Close, Register returns an error that wraps [lease.ErrClosed]. An error
+// changes nothing.
 func (r *Registry) Register(kind string, p Provider) error {
 	if lease.CheckName(kind) != nil {
 		return badKind(kind, fmt.Sprintf("must be valid UTF-8 of 1 to %d bytes without NUL", fields.MaxLabel))
@@ -104,18 +102,17 @@ func (r *Registry) Register(kind string, p Provider) error {
 	return nil
 }
 
-// Lease returns the lease with the given kind, name and owner: the same instance for equal arguments, and
-// another one if any of them differs. If one caller releases the lease, it is released for all callers
-// that share the instance.
+// Lease returns the lease with the given kind, name and owner. It returns the same lease for the same
+// arguments, so if one caller releases the lease, it is released for all callers that share it.
 //
 // The first call with these arguments runs the Provider, and concurrent calls wait for the result. If the
-// Provider returns an error, all these calls return an error that names the kind and wraps that error. If
-// the Provider panics, the first call panics too, and the others return an error. In both cases, the next
-// call of Lease runs the Provider again.
+// Provider returns an error, all these calls return an error that names the kind and wraps that error. If the
+// Provider panics, the first call panics too, and the others return an error. In both cases, the next call of
+// Lease runs the Provider again.
 //
-// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds. If
-// the name or owner is malformed, the error wraps that of [lease.CheckName] or [lease.CheckOwner]. After
-// Close, it wraps [lease.ErrClosed].
+// If the kind is not registered, Lease returns a [*lease.FieldError] that lists the registered kinds. If the
+// name or the owner is malformed, the error wraps that of [lease.CheckName] or [lease.CheckOwner]. After
+// Close, the error wraps [lease.ErrClosed].
 func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 	if err := errors.Join(lease.CheckName(name), lease.CheckOwner(owner)); err != nil {
 		return nil, err
@@ -145,11 +142,11 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 
 var errClosed = fmt.Errorf("provider: the Registry is %w", lease.ErrClosed)
 
-// errPanicked is the error that the waiting calls of Registry.Lease wrap if the Provider panics.
+// errPanicked is wrapped in the errors of calls that wait for a Provider that panics.
 var errPanicked = errors.New("the provider panicked")
 
-// makeLease runs the Provider p and stores its result in the entry e, which it removes after an error or a
-// panic. If the Registry was closed in the meantime, it closes the new lease.
+// makeLease runs the Provider p and stores the result in the entry e. After an error or a panic, it removes
+// the entry. If the Registry was closed meanwhile, makeLease closes the new lease.
 func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	var made lease.Lease
 	err := errPanicked
@@ -177,14 +174,13 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the lease and the error of the entry, so that the calls of Lease that wait for it return. The
-// caller must hold Registry.mu.
+// finish sets the lease and the error of the entry, so that calls of Lease that wait for the entry return.
+// The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)
 }
 
-// isNil reports whether l is nil or a nil pointer.
 func isNil(l lease.Lease) bool {
 	v := reflect.ValueOf(l)
 	return l == nil || v.Kind() == reflect.Pointer && v.IsNil()

@@ -9,47 +9,47 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Settings are the times that the leases of a [Registry] use. A zero field stands for the default of the
-// field with the same name in session.Options. Before a Registry passes Settings to a [Provider], it
-// fills in these defaults, except that of StopWindow.
+// Settings are the times that the leases of a [Registry] use. A zero field means the default of the field
+// with the same name in session.Options. A Registry replaces zero fields, except StopWindow, before it passes
+// the Settings to a [Provider].
 //
 // Settings can be read from a configuration in JSON or YAML, such as
 //
 //	{"duration": "15s", "renewInterval": "5s"}
 //
-// The key of a field is its name with a small first letter. An error about a field contains its Go name,
-// such as Settings.RenewInterval. With the type [Duration], Settings can also be read from flags and
-// other formats.
+// The key of a field is its name with a small first letter. An error about a field contains its Go name, such
+// as Settings.RenewInterval. With the type [Duration], Settings can also be read from flags and other
+// formats.
 type Settings struct {
-	// Duration is the time after which a lease expires if it is not renewed: positive, or lease.Infinite.
+	// Duration is the time after which a lease expires if it is not renewed. It is positive or lease.Infinite.
 	Duration time.Duration
 
-	// RenewInterval is the time from one renewal to the next. It must be less than half of a finite
-	// Duration, so that a failed renewal can be retried in time.
+	// RenewInterval is the time from one renewal to the next. It must be less than half of a finite Duration, so
+	// that a renewal that has failed can be tried again in time.
 	RenewInterval time.Duration
 
 	// RequestTimeout is the longest time that one request to the authority may take.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a failed renewal to its retry.
+	// RetryDelay is the time from a renewal that has failed to the next attempt.
 	RetryDelay time.Duration
 
-	// StopWindow is how long the work may take to stop before the lease ends. If it is negative, there is
-	// no stop window. A Registry does not replace a zero StopWindow, because its default depends on all
-	// other options of the session.
+	// StopWindow is how long the work may take to stop before the lease ends. A negative StopWindow means that
+	// there is no stop window. A Registry does not replace a zero StopWindow, because its default depends on all
+	// other session options.
 	StopWindow time.Duration
 }
 
-// Validate checks the Settings as session.New checks its options, as if all other options of the session
-// had their defaults. It also checks that RenewInterval is less than half of a finite Duration. The error
-// is a [*lease.FieldError] with the code [lease.ErrOption], or joins several of them. Each names a field
-// that is not zero.
+// Validate checks the Settings like session.New checks its options, if all other options have their defaults.
+// It also checks that RenewInterval is less than half of a finite Duration. The error is a
+// [*lease.FieldError] with the code [lease.ErrOption], or joins several such errors. Each of them names a
+// field that is not zero.
 func (s Settings) Validate() error {
 	_, err := s.withDefaults()
 	return err
 }
 
-// withDefaults returns a copy of s with the default for every zero field except StopWindow.
+// withDefaults returns a copy of s in which every zero field except StopWindow has its default.
 func (s Settings) withDefaults() (Settings, error) {
 	o, err := (&session.Options{Duration: s.Duration, RenewInterval: s.RenewInterval, RequestTimeout: s.RequestTimeout, RetryDelay: s.RetryDelay, StopWindow: s.StopWindow}).Complete()
 	if err != nil {
@@ -63,8 +63,8 @@ func (s Settings) withDefaults() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay, s.StopWindow}, nil
 }
 
-// renameFields changes an error that names fields of session.Options into one that names fields of
-// Settings. It changes err itself, so no other goroutine may use err.
+// renameFields changes the names of fields in an error from those of session.Options to those of Settings. It
+// changes err itself, so no other goroutine may use err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
