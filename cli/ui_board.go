@@ -56,7 +56,7 @@ type board struct {
 	encoded json.RawMessage     // the leases and the news as JSON for the page
 }
 
-// fail records that a list failed. Drawings then show that the store could not be read since the last list.
+// fail records that the leases could not be listed. Drawings then show that the store could not be read.
 func (b *board) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -46,7 +46,7 @@ type own struct {
 	late     int           // the number of polls at which the shard was free, but the earlier work had not ended
 }
 
-// observe records who holds the shard according to a list.
+// observe records who holds the shard according to a list of the leases.
 func (h *history) observe(holder string, now time.Time, first bool) {
 	if h.listed && h.holder == holder {
 		return

@@ -24,7 +24,8 @@ type Trace struct {
 	Lost func(name string, tok lease.Token, err error)
 
 	// Failed is called for each error of the work, for a name that is not valid, and for a lease that this
-	// process could not acquire. The name is empty if the error is that of a list or of the function names.
+	// process could not acquire. The name is empty for an error of a list of the leases or of the function
+	// names.
 	Failed func(name string, err error)
 
 	// Broke is called when this process has broken the lease of a shard. The ID is that of the process that
@@ -35,9 +36,9 @@ type Trace struct {
 	// as many shards as its Max allows.
 	Idle func(n int)
 
-	// Balanced is called when a list shows, unlike the one before, that no shard has to move and that no
-	// shard is idle. The arguments are the number of shards of this process and the number of processes in
-	// the group.
+	// Balanced is called when a list of the leases shows that no shard has to move and that no shard is idle,
+	// unless the list before it showed the same. The arguments are the numbers of this process's shards and of
+	// all processes.
 	Balanced func(mine, members int)
 }
 

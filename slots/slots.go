@@ -220,10 +220,10 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	return err
 }
 
-// TryRun is like [Slots.Run], but returns (false, nil) if a list shows that other holders have all slots. If
-// TryRun gets a slot, it calls f and returns true. If a request fails, TryRun returns false and the error. If
-// a slot is free, but a call ahead in the queue should take it, TryRun waits in the queue for an Interval or
-// more. TryRun never breaks a lease to get a slot, even if its Priority is higher.
+// TryRun is like [Slots.Run], but returns (false, nil) if other holders have all slots. If TryRun gets a
+// slot, it calls f and returns true. If a request fails, TryRun returns false and the error. If a slot is
+// free, but a call ahead in the queue should take it, TryRun waits in the queue for an Interval or more.
+// TryRun never breaks a lease to get a slot, even if its Priority is higher.
 func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) (ran bool, err error) {
 	if f == nil {
 		return false, fields.Missing("TryRun.f")
