@@ -24,9 +24,10 @@
 // # Conditions
 //
 // The context of the work ends before another process works on the shard, under the conditions in the
-// documentation of package session. If the work does not stop within Grace and two more Intervals, the
-// process that should get the shard breaks the lease of the shard with a grace period. If the work goes on
-// even after this grace period, only the fencing token protects the data, so send the token with each write.
+// documentation of package session. If the work has not stopped Grace and two Intervals after its shard
+// should move, the process that should get the shard breaks the lease of the shard with a grace period. If
+// the work goes on even after this grace period, only the fencing token protects the data, so send the token
+// with each write.
 //
 // # Bounds
 //

@@ -4,8 +4,8 @@
 // until its function has returned, and passes the fencing token of the slot to this function. If all slots
 // are taken, the call waits in a queue. The queue consists of leases, too, so all processes see the same
 // queue when they list the leases under the prefix. Calls with a higher [Options.Priority] come first, and
-// calls with the same Priority in the order of their arrival. If a call has a higher Priority than the holder
-// of a slot, it breaks the lease of that slot, and gives the holder time to stop.
+// calls with the same Priority in the order of their arrival. If no slot is free, a call with a higher
+// Priority than a holder breaks the lease of that holder, and gives it time to stop.
 //
 // With one slot and two priorities, the package elects a preferred leader, which replaces the other leader as
 // soon as it is back.

@@ -85,9 +85,9 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 //
 //	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
 //
-// The context of f ends when the context of the job ends, and also when the stop window of the lease begins.
-// If the job has another name or another Locker, the task does not call f, and returns an error that matches
-// [lease.ErrNotHeld].
+// The context of f ends when the context of the job ends, and also, with the loss as its cause, when the stop
+// window of the lease begins. If the job has another name or another Locker, the task does not call f, and
+// returns an error that matches [lease.ErrNotHeld].
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")
