@@ -9,9 +9,8 @@ import (
 
 // A digest stands for the names that a process knows. During a rolling update, for example, processes know
 // different names for a while, and no shard may move to a process that does not know its name. The digest has
-// one hash for each of several buckets of names. Shards move among the processes that have the same hash for
-// their bucket, so a name that only some processes know does not prevent the shards of other buckets from
-// moving.
+// one hash for each of several buckets of names. The shards of a bucket move only among processes with the
+// same hash for it. So a name that only some processes know does not affect the other buckets.
 type digest [buckets]uint16
 
 const buckets = 24

@@ -202,10 +202,10 @@ func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w wai
 // Run waits for a slot, calls f once, and frees the slot when f has returned. The fencing token of f is that
 // of the slot, and can only be compared with other tokens of this slot: see [Number].
 //
-// If the slot is lost, for example because the process could not renew it, the context of f ends early enough
-// for f to stop before another process gets the slot. The error of Run then matches [lease.ErrLost]. If a
-// call with a higher Priority needs the slot, or SetN removes it, the error also matches [lease.ErrBroken].
-// [session.Stopped] says whether an error is that of an orderly stop.
+// If the slot cannot be renewed, the context of f ends early enough for f to stop before another process gets
+// the slot. The error of Run then matches [lease.ErrLost]. If a call with a higher Priority needs the slot,
+// or SetN removes it, the error also matches [lease.ErrBroken]. [session.Stopped] says whether an error is
+// that of an orderly stop.
 //
 // If ctx ends while Run waits, Run returns an error that matches the cause of ctx and, if the last request
 // failed, its error. Run returns an error at once if the store can never grant a request, for example because

@@ -47,10 +47,10 @@
 //
 // # Backups
 //
-// The tokens of a new file begin at the current Unix time in microseconds, and each grant adds one. So if the
-// file is deleted, the tokens of the next file are newer, provided that the wall clock is right, or that the
-// file -lock still exists, which contains the newest token. When [Open] opens a copy of a file, it deletes
-// all leases in the copy, and its new tokens begin in the same way. Open recognizes a copy by the token in
-// -lock, and on Linux also by its inode and its time of birth. Before you restore a copy, stop all processes,
-// and remove -wal and -shm. If you also restore an old -lock, set [Options.Floor].
+// The tokens of a new file begin at the current Unix time in microseconds, and each grant adds one. So even
+// if the file is deleted, the tokens of the next file are newer, unless the wall clock was set back and the
+// file -lock, which contains the newest token, was deleted, too. When [Open] opens a copy of a file, it
+// deletes all leases in the copy, and its new tokens begin in the same way. Open recognizes a copy by the
+// token in -lock, and on Linux also by its inode and its time of birth. Before you restore a copy, stop all
+// processes, and remove -wal and -shm. If you also restore an old -lock, set [Options.Floor].
 package sqlitelease

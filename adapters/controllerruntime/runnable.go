@@ -37,8 +37,8 @@ type Runnable struct {
 // option Again is nil, the Runnable contends for the lease again after a loss. It also does so if f returns
 // an error that matches [fencing.ErrStale], because a guard can notice the loss before the Session does.
 //
-// The Runnable ends, and the manager with it, if another process with the same owner has taken over the lease
-// ([lease.ErrTakenOver]), or if f returns another error while the Session holds the lease. The Runnable
+// The Runnable and the manager end if f returns any other error while the Session holds the lease. They also
+// end if another process with the same owner has taken over the lease ([lease.ErrTakenOver]). The Runnable
 // closes the Session when it ends. NewRunnable returns a [*lease.FieldError] if the Session or the function
 // is nil.
 func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error, o *session.RunOptions) (*Runnable, error) {
