@@ -2,6 +2,7 @@ package mysqllease_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -12,21 +13,29 @@ import (
 // A failover to a replica that has not received the last grant gives the lease and its token a second time, unless
 // the commit of the grant waits for the replica. README.md says so.
 func TestFailover(t *testing.T) {
+	semi, slave, option := "rpl_semi_sync_master_", "slave", "--rpl-semi-sync-slave-enabled=1"
+	follow := "change master to master_host = '%s', master_port = %s, master_user = 'replica', master_password = 'secret', master_use_gtid = slave_pos"
+	if mysqld != "" {
+		semi, slave, option = "rpl_semi_sync_source_", "replica", "--rpl-semi-sync-replica-enabled=1"
+		follow = "change replication source to source_host = '%s', source_port = %s, source_user = 'replica', source_password = 'secret', source_auto_position = 1, get_source_public_key = 1"
+	}
+	waits := "set global " + semi + "enabled = 1, global " + semi + "wait_point = AFTER_SYNC, global " + semi + "timeout = "
 	for what, c := range map[string]struct {
 		settings string
 		loses    bool
 	}{
-		"asynchronous":                           {"rpl_semi_sync_master_enabled = 0", true},
-		"semi-synchronous":                       {"rpl_semi_sync_master_enabled = 1, global rpl_semi_sync_master_wait_point = AFTER_SYNC, global rpl_semi_sync_master_timeout = 3600000", false},
-		"semi-synchronous with a short time-out": {"rpl_semi_sync_master_enabled = 1, global rpl_semi_sync_master_wait_point = AFTER_SYNC, global rpl_semi_sync_master_timeout = 100", true},
+		"asynchronous":                           {"set global " + semi + "enabled = 0", true},
+		"semi-synchronous":                       {waits + "3600000", false},
+		"semi-synchronous with a short time-out": {waits + "100", true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			primary, replica := ownServer(t), ownServer(t, "--rpl-semi-sync-slave-enabled=1")
-			primary.exec(t, "mysql", "grant replication slave on *.* to replica identified by 'secret'")
+			primary, replica := ownServer(t), ownServer(t, option)
+			primary.exec(t, "mysql", "create user replica identified by 'secret'")
+			primary.exec(t, "mysql", "grant replication slave on *.* to replica")
 			host, port, _ := net.SplitHostPort(primary.Addr())
-			replica.exec(t, "mysql", "change master to master_host = '"+host+"', master_port = "+port+", master_user = 'replica', master_password = 'secret', master_use_gtid = slave_pos")
-			replica.exec(t, "mysql", "start slave")
+			replica.exec(t, "mysql", fmt.Sprintf(follow, host, port))
+			replica.exec(t, "mysql", "start "+slave)
 			database := primary.database(t)
 			grant := func(s *server, name string, id lease.ID) (lease.Token, error) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -39,9 +48,9 @@ func TestFailover(t *testing.T) {
 				_, err := replica.store(t, database, nil).Load(ctx, "first")
 				return err
 			})
-			primary.exec(t, "mysql", "set global "+c.settings)
+			primary.exec(t, "mysql", c.settings)
 			eventually(t, "a grant with the replica", func(context.Context) error { _, err := grant(primary, "second", idA); return err })
-			replica.exec(t, "mysql", "stop slave")
+			replica.exec(t, "mysql", "stop "+slave)
 			old, err := grant(primary, "x", idA)
 			if granted := err == nil; granted != c.loses {
 				t.Errorf("acquire without the replica: %v", err)

@@ -49,7 +49,8 @@ func newServer(dir string, settings ...string) (*server, error) {
 		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-bin", "--log-bin-trust-function-creators=1"}, settings...)
 	if mysqld != "" {
 		program, install = mysqld, exec.Command(mysqld, "--no-defaults", "--datadir="+dir+"/data", "--initialize-insecure")
-		settings = append(settings, "--mysqlx=OFF", "--secure-file-priv=")
+		settings = append(settings, "--mysqlx=OFF", "--secure-file-priv=", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+			"--plugin-load=semisync_source.so;semisync_replica.so")
 	}
 	if os.Geteuid() == 0 {
 		install.Args, settings = append(install.Args, "--user=root"), append(settings, "--user=root")
