@@ -53,6 +53,8 @@ type Store struct {
 	renewals engine.Batcher[renewal, int64]
 	poller   engine.Poller
 	closed   atomic.Bool
+
+	authority lease.Authority
 }
 
 // New returns a Store that has its own connections. It sends no request. The database in c must have the
@@ -93,6 +95,7 @@ func newStore(c driver.Connector, o *Options) (*Store, error) {
 	s.renewals = engine.Batcher[renewal, int64]{Send: s.renewMany, Kind: engine.Request{Urgent: true, Renewals: 1}, Gate: s.gate,
 		Few: max(1, s.gate.Spare()), Most: mostRenewals}
 	s.poller.Every, s.poller.Read = cmp.Or(o.PollInterval, defaultPollInterval), s.poll
+	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
 
@@ -115,7 +118,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Unlike lease.NewAuthority(s), it does not load the record before each renewal, change or release, but
 // starts from the last record that the Store has written. If that record is out of date, the authority loads
 // the current record and tries again, so it never refuses a request because of an outdated record.
-func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
+func (s *Store) Authority() lease.Authority { return s.authority }
 
 // Close ends all watches and closes all connections. It releases no lease. Later requests fail with an error
 // that wraps [lease.ErrClosed]. Close always returns nil.

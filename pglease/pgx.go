@@ -47,6 +47,7 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 		s.listening = o.Listen.Copy()
 	}
 	boundConnect(s.listening)
+	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
 
@@ -62,7 +63,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // lease.NewAuthority(s), which loads the record before every swap. If the last record is out of date, the
 // authority loads the current record and decides again, so it never refuses a request because of an outdated
 // record.
-func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
+func (s *Store) Authority() lease.Authority { return s.authority }
 
 type pgxDatabase struct {
 	pool    *pgxpool.Pool

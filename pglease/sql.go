@@ -37,6 +37,7 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
+	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
 
@@ -47,7 +48,7 @@ func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, err
 
 // Authority returns an authority over the store. Unlike the authority of a [Store], this authority is not a
 // [lease.Watcher].
-func (s *SQLStore) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
+func (s *SQLStore) Authority() lease.Authority { return s.authority }
 
 // Close waits until the notifications of all releases and breaks have been sent. Close does not close the
 // database. Load and Swap still work after Close.

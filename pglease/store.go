@@ -55,6 +55,7 @@ type rows struct {
 	floor     uint64 // the epoch of Options.Floor
 	clock     engine.LateClock
 	memory    *engine.Memory
+	authority lease.Authority
 	notifier  notifier
 	renewals  engine.Batcher[renewal, renewed]
 	tasks     tasks.Group

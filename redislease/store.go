@@ -93,6 +93,8 @@ type Store struct {
 	memory  *engine.Memory
 	tasks   tasks.Group
 
+	authority lease.Authority
+
 	turn  chan struct{} // locked while a listener is made or subscribes
 	ended chan struct{} // closed when the first call of Close ends
 
@@ -125,6 +127,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
 	}
+	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
 
@@ -140,7 +143,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // every swap. To renew, change or release a lease, it starts from the last record that the Store wrote for
 // the lease. If that record is out of date, it loads the current record and tries again, so it never refuses
 // a request because of an outdated record.
-func (s *Store) Authority() lease.Authority { return engine.NewAuthority(s, s.renew, s.memory) }
+func (s *Store) Authority() lease.Authority { return s.authority }
 
 // Limits returns the limits that the store was made with.
 func (s *Store) Limits() lease.Limits { return s.options.Limits }
