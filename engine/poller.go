@@ -138,6 +138,7 @@ func (p *Poller) Poke() {
 	}
 }
 
+// Close closes the channels of all watches, and waits until no Read is running.
 func (p *Poller) Close() {
 	p.mu.Lock()
 	p.closed = true
