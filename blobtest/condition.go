@@ -107,9 +107,10 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a request has
-// both and q.all is true, one of the two is enough: "If-Match && If-Unmodified-Since && (If-None-Match ||
-// If-Modified-Since)". If q.all is false, If-None-Match takes precedence, and If-Modified-Since is ignored.
+// The method noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. A
+// request can contain both conditions. If q.all is true, it is enough that one of the two holds: "If-Match &&
+// If-Unmodified-Since && (If-None-Match || If-Modified-Since)". If q.all is false, If-None-Match takes
+// precedence, and If-Modified-Since is ignored.
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {

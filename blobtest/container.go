@@ -115,8 +115,9 @@ func deleteContainer(c *call) (*reply, error) {
 	return newReply(http.StatusAccepted), nil
 }
 
-// enterContainer locks the container, evaluates the conditional headers, and checks the lease of the
-// container. Unless it returns an error, the caller must call leave to unlock the container.
+// The method enterContainer locks the container, evaluates the conditional headers, and checks the lease of
+// the container. Unless the method returns an error, the caller must call the returned function to unlock the
+// container.
 func (c *call) enterContainer(use lease.Action) (f findResult, res lease.Result, leave func(), err error) {
 	cond, err := c.containerConditions()
 	if err != nil {

@@ -73,8 +73,9 @@ func copyBlob(c *call) (*reply, error) {
 	})
 }
 
-// readSource reads the source of a copy, like a request of its own. A client with the key of the account may
-// read any source. Other clients must sign the address of the source. Such a signature is always verified.
+// The method readSource reads the source of a copy. The server handles this read like a separate request of
+// the same client. A client with the key of the account may read any source. Other clients must sign the
+// address of the source. Such a signature is always verified.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))

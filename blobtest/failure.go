@@ -24,7 +24,6 @@ type detail struct{ name, value string }
 
 func (f *failure) Error() string { return f.text }
 
-// with returns a copy of f with an additional element in the body.
 func (f *failure) with(name, value string) *failure {
 	g := *f
 	g.details = append(f.details[:len(f.details):len(f.details)], detail{name, value})

@@ -19,8 +19,9 @@ type gate struct {
 	users int           // the number of requests that hold the gate or wait for it
 }
 
-// enter waits until no other request holds the gate of the named resource, and then takes the gate. Unless
-// enter returns an error, the caller must call leave once to release the gate.
+// The method enter waits until no other request holds the gate of the named resource, and then takes the
+// gate. Unless the method returns an error, the caller must call the returned function once to release the
+// gate.
 func (g *gates) enter(ctx context.Context, name string) (leave func(), err error) {
 	t := g.join(name)
 	select {

@@ -56,7 +56,8 @@ type Options struct {
 	// smaller.
 	MaxBody int64
 
-	// MaxBlob is the largest blob, in bytes. Default: 256 MiB, or MaxTotal if smaller, but at least MaxBody.
+	// MaxBlob is the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is smaller. If MaxBody is
+	// larger than this default, the default is MaxBody.
 	MaxBlob int64
 
 	// MaxTotal limits how much data the server stores, in bytes. The following data counts toward the limit:

@@ -41,9 +41,10 @@ func reasonContext(inner connContext) connContext {
 	}
 }
 
-// outliveClient returns a context with the values and the deadline of ctx that does not end when the client
-// hangs up, because the service executes a request nevertheless. The server of net/http cancels ctx as soon
-// as the client closes its side of the connection, although the client may still wait for the answer.
+// The function outliveClient returns a context that does not end when the client hangs up, because the
+// service executes a request even if the client has hung up. This context has the values and the deadline of
+// ctx. The server of net/http cancels ctx as soon as the client closes its side of the connection, although
+// the client may still wait for the answer.
 func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -62,8 +63,9 @@ func outliveClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// secure reports whether the request arrived over TLS. For a wrapped TLS connection, net/http leaves the
-// field TLS of the request nil, so secure also checks the connection inside the wrapper.
+// The method secure reports whether the request arrived over TLS. If a TLS connection is wrapped, net/http
+// does not set the field TLS of its requests. Therefore the method also checks the connection inside the
+// wrapper.
 func (c *call) secure() bool {
 	if c.r.TLS != nil {
 		return true

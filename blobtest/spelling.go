@@ -13,8 +13,8 @@ import (
 // the case with which they were created, but are case-insensitive when set or read."
 //
 // The parser reads the head of a request, and then ignores all bytes until the request is answered. The
-// ignored bytes are the body of the request, or further requests that the client has pipelined. The server
-// stores the names in pipelined requests in lower case.
+// ignored bytes are the body of the request, or further requests that the client has pipelined. The parser
+// does not see the names of metadata in a pipelined request, so the server stores these names in lower case.
 type spellingParser struct {
 	mu      sync.Mutex
 	parsing bool              // the next bytes belong to the head of a request, or come before a head
@@ -44,9 +44,9 @@ func (s *spellingParser) read(p []byte) {
 	}
 }
 
-// keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes. Before a head,
-// it stores only the last maxEnd bytes, which show whether the line is the first of a head. A line before a
-// head can be very long, because it can contain a part of an earlier body.
+// The method keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes.
+// Before a head, it stores only the last maxEnd bytes of a line, which show whether a head begins with this
+// line. A line before a head can be very long, because it can contain a part of an earlier body.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)
@@ -82,7 +82,8 @@ func (s *spellingParser) beginAnswer() {
 	clear(s.names)
 }
 
-// spellingOf returns how the client spelled a metadata name, given in lower case, in the request of ctx.
+// The function spellingOf returns a metadata name as the client spelled it in a request. The parameter name
+// contains the name in lower case, and ctx is the context of the request.
 func spellingOf(ctx context.Context, name string) string {
 	c, ok := ctx.Value(reasonKey{}).(*reasonConn)
 	if !ok {
@@ -96,9 +97,10 @@ func spellingOf(ctx context.Context, name string) string {
 	return name
 }
 
-// setHeaderCase changes header names in an answer to the case that the service uses, because scripts search
-// the output of curl for them. Without a server, it uses the canonical form of net/http, for
-// [http.Header.Get]. In a server that does not use Serve, it changes nothing.
+// The function setHeaderCase changes header names in an answer to the case that the service uses, because
+// scripts search the output of curl for them. If a test calls the handler without a server, the function
+// changes the names to their canonical form, so that [http.Header.Get] finds them. In a server that does not
+// use Serve, the function changes nothing.
 func setHeaderCase(ctx context.Context, header http.Header) {
 	_, ours := ctx.Value(reasonKey{}).(*reasonConn)
 	alone := ctx.Value(http.ServerContextKey) == nil

@@ -114,7 +114,8 @@ type settings struct {
 	certificate string // the file of the certificate that was made for this run
 }
 
-// run serves until ctx is done. It writes the output for other programs to out, and log messages to log.
+// The function run serves until ctx is done. It writes to two writers: the parameter out gets the output for
+// other programs, and the parameter log gets the log messages.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	s, err := parse(args, log)
 	if err != nil {
