@@ -59,7 +59,8 @@ func nightly(ctx context.Context, l lease.Lease, r *report, day string) (string,
 	return did, err
 }
 
-// work does the job. If ctx ends, work returns early, because the lease or the machine is about to stop.
+// The function work does the job. The function returns early if ctx ends, because then the lease or the
+// machine is about to stop.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(800 * time.Millisecond):

@@ -84,8 +84,9 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	}
 }
 
-// drain finishes the current work, and the lease is renewed until drain returns. Because the context of lead
-// is already done, drain makes a new context with lease.WhileHeld, which is done when the lease is lost.
+// The method drain finishes the current work, and the lease is renewed until this method returns. The context
+// that Run has passed to the method lead is already done. Therefore lease.WhileHeld makes a new context,
+// which is done when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()

@@ -62,7 +62,8 @@ func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
 // Close ends all watches.
 func (s *Store) Close() error { s.poll.Close(); return nil }
 
-// A file is what the file of a lease contains: "WRITES SIGNALS" in the first line, the record in the second.
+// The type file contains the data of a file in the directory. The first line of such a file contains the
+// numbers writes and signals, and the second line contains the record.
 type file struct {
 	writes, signals uint64       // how often the file was written, and how many of these writes had to be signalled
 	record          lease.Record // the record that was written last
@@ -126,7 +127,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, err
 }
 
-// locked reads the file of a name and then the clock, and calls do, all while it has the lock of the name.
+// The method locked takes the lock of a name. While it has the lock, it reads the file of the name and then
+// the clock, and calls the given function.
 func (s *Store) locked(ctx context.Context, name string, do func(file) error) error {
 	if err := lease.CheckName(name); err != nil {
 		return err
@@ -205,7 +207,8 @@ func (s *Store) signals(ctx context.Context, names []string, seen func(name, ver
 	return ctx.Err()
 }
 
-// version changes after each change to be signalled, and after an error, which waiting processes must see.
+// The function version returns a text that differs after each change that must be signalled. The text also
+// differs after an error, because waiting processes must see the error.
 func version(f file, err error) string { return fmt.Sprint(f.signals, err) }
 
 // List implements lease.Lister.

@@ -57,9 +57,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A memory.Store works only within one process. For several machines, make a store of pglease or
-	// etcdlease here, and change the type of the parameter store of the function run. If the store has a
-	// method Close, call it after run.
+	// A memory.Store works only within one process. For several machines, make a store of package pglease or
+	// etcdlease here, and change the function run so that it takes this store. If the store has a method
+	// Close, call it after run.
 	log.Print("the leases are in memory: another process does not see them, and leads too")
 	err := run(ctx, memory.New(nil), *url)
 	if err != nil && !session.Stopped(ctx, err) {
