@@ -88,8 +88,9 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. That function returns the guard of the resource
-// whose name key returns for the request. For panics if key is nil.
+// For returns a function for the field Guard of [Options]. To find the guard of a request, this function
+// passes the request to the function key, which must return the name of a resource. The guard of the request
+// is the guard of this resource. The method For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For: the key must not be nil")

@@ -33,9 +33,11 @@ type Options struct {
 	MaxBody int64
 }
 
-// Handler returns a handler that calls next if the guard accepts the token of the request. [TokenFromContext]
-// gives that token to next. [Header.Refuse] answers every other request. If next is nil, or [Header.Validate]
-// rejects the Header, Handler returns a [*lease.FieldError] with the code [lease.ErrOption].
+// Handler returns an outer handler that wraps an inner handler, the parameter next. If the guard accepts the
+// token of a request, the outer handler passes the request on to the inner handler, which gets the token from
+// [TokenFromContext]. [Header.Refuse] answers every other request. If the parameter next is nil, or
+// [Header.Validate] rejects the Header, Handler returns a [*lease.FieldError] with the code
+// [lease.ErrOption].
 //
 // With nil Options, one new Guard serves all requests. Then only the holders of one lease may send requests,
 // because the newer tokens of a second lease would lock out the holders of the first. If the requests write
@@ -44,25 +46,26 @@ type Options struct {
 // A Guard has its mark only in memory. So after a restart, a new Guard accepts an earlier holder, until the
 // current holder sends its next request. There are two ways to store the mark with the data:
 //
-//   - In a database, next calls [Advance] with the token in the transaction that writes the data. The [Mark]
-//     in the database rejects an earlier holder even after a restart. This also works if several servers
-//     share the database.
-//   - In a single server, next stores the token in one step with the data. After a restart, the server passes
-//     the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example of
-//     TokenFromContext.
+//   - In a database, the inner handler calls [Advance] with the token in the transaction that writes the
+//     data. The [Mark] in the database rejects an earlier holder even after a restart. This also works if
+//     several servers share the database.
+//   - In a single server, the inner handler stores the token in one step with the data. After a restart, the
+//     server passes the stored token to [NewGuard], and Options.Guard returns this Guard, as in the example
+//     of TokenFromContext.
 //
-// In both cases, next must also store the token of a request that only reads, before it answers that request.
-// Otherwise, an older holder could write after a restart, although the current holder has already read the
-// data. So use the handler for reads, too.
+// In both cases, the inner handler must store the token even if a request only reads, and must do so before
+// it answers this request. Otherwise, an older holder could write after a restart, although the current
+// holder has already read the data. So use the outer handler for reads, too.
 //
-// Put the handler behind authentication, because a client could invent a token: the handler rejects malformed
-// tokens, but cannot check whether an authority has issued a token.
+// Put the outer handler behind authentication, because a client could invent a token: the outer handler
+// rejects malformed tokens, but cannot check whether an authority has issued a token.
 //
-// While next runs, the guard accepts no other request. So a new holder waits for at most one request of an
-// earlier holder: the request that is already running. If the context of a request ends while the request
-// waits for the guard, the handler refuses the request. If next panics, the handler releases the guard, but
-// does not lower the mark. The handler does not buffer answers, so a client that does not read its answer can
-// block the guard. To prevent this, set a write timeout in the server.
+// While the inner handler runs, the guard accepts no other request. So a new holder waits for at most one
+// request of an earlier holder: the request that is already running. If the context of a request ends while
+// the request waits for the guard, the outer handler refuses the request. If the inner handler panics, the
+// outer handler releases the guard, but does not lower the mark. The outer handler does not buffer answers,
+// so a client that does not read its answer can block the guard. To prevent this, set a write timeout in the
+// server.
 func Handler(next http.Handler, o *Options) (http.Handler, error) {
 	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
 		return nil, fields.Missing("Handler.next")
