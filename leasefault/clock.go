@@ -31,8 +31,8 @@ type alarm struct {
 // NewClock returns a Clock that shows the same time as package time and runs at the same rate.
 func NewClock() *Clock { return new(Clock) }
 
-// NewClockAt returns a Clock that begins at start, in UTC, and runs at the given rate, as set by
-// [Clock.Rate]. At rate 0, the Clock moves only when the test calls [Clock.Step].
+// NewClockAt returns a Clock that shows the given time, in UTC, and from then on runs at the given rate. The
+// rate means the same as in [Clock.Rate]. At rate 0, the Clock moves only when the test calls [Clock.Step].
 func NewClockAt(start time.Time, rate float64) *Clock {
 	c := NewClock()
 	c.Rate(rate)
@@ -90,8 +90,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. For each timer that has expired during the Pause, the Clock sends its time on the
-// channel that After has returned.
+// Resume ends a Pause. For each timer that has expired during the Pause, the Clock sends the current time on
+// the channel that After has returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }
@@ -133,8 +133,8 @@ func duration(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// arm delivers the alarm a if it is due. Otherwise arm sets a timer for the alarm, unless the timer would run
-// for more than a century. During a Pause, arm only stops the timer.
+// The method arm delivers an alarm that is due. For any other alarm, it sets a timer, unless the timer would
+// run for more than a century. During a Pause, the method only stops the timer of the alarm.
 func (c *Clock) arm(a *alarm) {
 	if a.timer != nil {
 		a.timer.Stop()

@@ -51,7 +51,8 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// copyWith returns a copy of the call, whose method Send calls do and stores the answer in the copy.
+// The method copyWith returns a copy of the call. When a fault calls the method Send of the copy, Send calls
+// the given function, and stores its answer in the copy.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }

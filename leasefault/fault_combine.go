@@ -27,8 +27,9 @@ func After(f func()) Fault {
 	}
 }
 
-// If returns a Fault that calls on at the beginning of each call, and applies f if on returns true. For
-// example, If(down.Load, LoseRequest) simulates a network that is down while the atomic.Bool down is true.
+// The function If returns a conditional Fault. At the beginning of each call, this Fault calls the function
+// in the first argument, and applies f if the result is true. For example, If(down.Load, LoseRequest)
+// simulates a network that is down while the atomic.Bool down is true.
 func If(on func() bool, f Fault) Fault {
 	must(on != nil, "If: the function on must not be nil")
 	mustFaults("If", f)

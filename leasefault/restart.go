@@ -22,8 +22,8 @@ const (
 	ResetTerm
 )
 
-// Restartable returns a store that wraps s, and a function restart that simulates a restart of this store. At
-// a restart, the returned store loses the data that loss specifies. Records that are written after the
+// Restartable returns a store that wraps s, and a function that simulates a restart of this store. The
+// parameter loss specifies the data that the store loses at a restart. Records that are written after the
 // restart are complete.
 func Restartable(s lease.Store, loss Loss) (_ lease.Store, restart func()) {
 	must(s != nil, "Restartable: the store must not be nil")

@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A StoreOp is an operation of a [lease.Store], to whose calls a [Line] can apply a fault.
+// A StoreOp is an operation of a [lease.Store]. A [Line] can apply a fault to the calls of this operation.
 type StoreOp uint8
 
 const (
@@ -80,13 +80,13 @@ func (l Line[Op]) validate(constructor string, n int) Line[Op] {
 	return l
 }
 
-// Script returns an authority that passes calls on to the authority a, and applies the faults of the given
-// lines to some of these calls. If several lines apply to a call, their faults are combined in the order of
-// the lines, as by [Chain]. Each line counts the calls of its operation for all leases together.
+// Script returns an authority that passes calls on to the given authority, and applies the faults of the
+// given lines to some of these calls. If several lines apply to a call, their faults are combined in the
+// order of the lines, as by [Chain]. Each line counts the calls of its operation for all leases together.
 //
-// The faults of [Detach] and [Repeat] use the authority a until their cleanup functions have run. Cleanup
-// functions run in the reverse order of their registration. If one of your cleanup functions closes the
-// authority a, register that function before you make such a fault.
+// The faults of [Detach] and [Repeat] use the given authority until their cleanup functions have run. Cleanup
+// functions run in the reverse order of their registration. If one of your own cleanup functions closes this
+// authority, register your function before you make such a fault.
 func Script(a lease.Authority, lines ...Line[lease.Action]) lease.Authority {
 	must(a != nil, "Script: the authority must not be nil")
 	return wrap.Authority(&scripted{a, newCallCounter("Script", lines)}, a)

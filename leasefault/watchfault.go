@@ -10,16 +10,18 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A WatchFault is called instead of a method Watch, and calls watch to start the real watch. It returns the
-// channel from which the caller of Watch receives signals. It must close that channel when ctx is done or the
-// real watch is lost. A WatchFault must be safe for concurrent use by multiple goroutines.
+// A WatchFault is called instead of a method Watch. Its second argument is a function that starts the real
+// watch. A WatchFault returns the channel from which the caller of Watch receives signals. It must close that
+// channel when ctx is done or the real watch is lost. A WatchFault must be safe for concurrent use by
+// multiple goroutines.
 //
 // [Lossy] and [LossyStore] apply a WatchFault to every watch. To apply a second WatchFault, call Lossy again
 // with the authority that the first call has returned.
 type WatchFault func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error)
 
-// Lossy returns an authority that passes calls on to a, and applies f to every watch. If a is not a
-// [lease.Watcher], Lossy returns a unchanged. For example, the following line loses all signals:
+// Lossy returns an authority that passes calls on to the given authority, and applies the fault f to every
+// watch. If the given authority is not a [lease.Watcher], Lossy returns it unchanged. For example, the
+// following line loses all signals:
 //
 //	auth = leasefault.Lossy(auth, leasefault.LoseSignals(seed, 1))
 func Lossy(a lease.Authority, f WatchFault) lease.Authority {
