@@ -109,9 +109,9 @@ func (p *tester) lacksAbility(req lease.Request) bool {
 	return false
 }
 
-// sameRecords reports whether two records of a lease are equal. For an authority without a clock, their ends
-// may differ, because each read of the record can estimate another end. If neither record has an ID, the
-// later record may have a higher epoch (see epochMayRise).
+// The method sameRecords reports whether two records of a lease are equal. If the authority has no clock, the
+// ends of the two records may differ, because the authority estimates the end of the lease anew at each read.
+// If neither record has an ID, the later record may have a higher epoch (see epochMayRise).
 func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
 		earlier.Until = later.Until
@@ -122,9 +122,10 @@ func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	return earlier == later
 }
 
-// epochMayRise reports whether the epoch of the record can rise without a grant. A rise is possible only
-// without an ID, because the store may then have no record of the name. The epoch of the name is then at
-// least as high as the epochs of all deleted records, and some stores compute it from their clocks.
+// The function epochMayRise reports whether the epoch of a record can rise without a grant. It can rise if
+// the record has no ID, because the store may have deleted such a record. For a name without a record, a
+// store shows an epoch at least as high as the epochs of all deleted records, and some stores compute this
+// epoch from their clocks.
 func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 
 // answerRules check single answers of an authority.
@@ -384,8 +385,8 @@ type excessiveRecord struct {
 	lasts  time.Duration // how long the limits allow the lease to last
 }
 
-// excessiveRecords returns records of leases that last ten times the longest of p.D, MaxDuration and
-// MaxPeriod. A limit that is zero does not shorten the lease.
+// The method excessiveRecords returns records of leases that last too long: ten times as long as p.D,
+// MaxDuration or MaxPeriod, whichever is the longest. A limit that is zero does not shorten the lease.
 func (p *tester) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)

@@ -84,8 +84,8 @@ var authorityLinkRules = []rule{
 				if !carriedOut.Load() {
 					continue
 				}
-				// If the disturbed message was only a read, another client changed the lease before the
-				// acquire was decided. The acquire may then be refused.
+				// An acquire may be refused. For example, if message nth of the acquire only read the lease,
+				// the intruder has changed the lease before the authority decided the acquire.
 				again := after.Record.Epoch > before.Record.Epoch+1
 				refused := c.request.Action != lease.ActionAcquire && lease.CodeOf(err).Refusal()
 				if again || refused {

@@ -44,7 +44,8 @@ var authorityStates = []authorityState{
 // short returns the duration of a lease that expires soon.
 func (p *tester) short() time.Duration { return max(p.Unit, p.Limits.MinDuration) }
 
-// long returns Limits.MaxDuration or, without that limit, a duration longer than any rule takes.
+// The method long returns Limits.MaxDuration. If there is no such limit, it returns a duration that is longer
+// than any rule takes.
 func (p *tester) long() time.Duration {
 	if p.Limits.MaxDuration > 0 {
 		return p.Limits.MaxDuration

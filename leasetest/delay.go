@@ -16,7 +16,8 @@ import (
 // because a lease ends while the machine is busy. Such a failure does not count, and the rule runs again,
 // first beside only a few other rules, and later alone.
 
-// A rule runs at most maxRuns times. Beginning with the run aloneFrom, no other rule runs at the same time.
+// A rule runs at most maxRuns times. During run number aloneFrom and all later runs, no other rule runs at
+// the same time.
 const maxRuns, aloneFrom = 8, 4
 
 func (s *suite) checkInRealTime(t testing.TB, r rule) {

@@ -38,10 +38,10 @@
 // cache.
 //
 // With [Options.Bubble], every subtest runs in a [testing/synctest] bubble, in which waiting takes no real
-// time and all times are exact. Otherwise the suite waits in real time, and its subtests run in parallel.
-// Because the subtests mostly wait, a suite ends sooner if "go test -parallel" allows a few times as many
-// subtests as there are cores. With many more subtests, answers and timers are late, and the suite must
-// repeat rules (see [Options.Slack]).
+// time and all times are exact. Otherwise the suite waits in real time, and its subtests run in parallel. The
+// subtests mostly wait, so a suite ends sooner if more subtests run in parallel than the machine has cores,
+// for example with "go test -parallel 64" on 16 cores. If far too many subtests run in parallel, answers and
+// timers are late, and the suite must repeat rules (see [Options.Slack]).
 //
 // TestLease can observe and change the requests of a lease that sends them to Holder.Authority, and so test
 // this lease in full. For a lease with an authority of its own, TestLease tests contention, canceled

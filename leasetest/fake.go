@@ -17,8 +17,8 @@ import (
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. It needs no store: the test decides
 // what Acquire and Release return ([Fake.Next], [Fake.NextRelease]), and when the lease is lost or broken
 // ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the methods that the code under test has called. A Fake
-// has no methods HandOver and Name. To test a hand-over or session.RunAll, use Sessions over one memory.New
-// in a bubble of testing/synctest.
+// has no methods HandOver and Name. To test a hand-over or session.RunAll, run real Sessions in a synctest
+// bubble, all with the same memory.Store.
 //
 // The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease never expires by
 // itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods WhileHeld and
@@ -104,8 +104,9 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 // context is already done uses no result. It releases the lease and returns the error of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
-// NextReleaseAfter is like [Fake.NextRelease], but the Release returns only d after it has released the
-// lease. If its context ends before that, the Release returns the error of the context.
+// NextReleaseAfter is like [Fake.NextRelease], but the Release first releases the lease, and then waits for d
+// before it returns. If the context of the Release ends during the wait, the Release returns the error of the
+// context.
 func (f *Fake) NextReleaseAfter(d time.Duration, err error) {
 	must(d >= 0, "Fake.NextReleaseAfter: d is %v, and must not be negative", d)
 	f.update("", func(*fakeLease) { f.releases = append(f.releases, fakeAnswer{delay: d, err: err}) })
@@ -140,8 +141,10 @@ func (f *Fake) EndWork() (held bool) {
 
 // Break breaks the lease as an operator would, and reports whether the lease was held. When the period has
 // passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
-// handlers of OnBreaking with the time at which the period ends. One StopWindow before the end of the period,
-// the contexts of WhileHeld end as after [Fake.EndWork]. A second Break can only shorten the period.
+// handlers of OnBreaking with the time at which the period ends. The contexts of WhileHeld end at the
+// beginning of the stop window, with the cause that [Fake.EndWork] describes for a break. For example, with a
+// StopWindow of 5 s, these contexts end 5 s before the end of the period. A second Break can only shorten the
+// period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -169,9 +172,10 @@ func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
 
-// Calls returns the names of the methods of [lease.Lease] and [lease.Waiter], and of OnBreaking and
-// WhileHeld, that the code under test has called so far, in order. AcquireWithToken is listed as "Acquire",
-// and consecutive calls of CheckAlive are listed once. A Wait whose context is already done is not listed.
+// Calls returns the names of the methods that the code under test has called so far, in the order of the
+// calls. The list covers the methods of [lease.Lease] and [lease.Waiter], and also OnBreaking and WhileHeld.
+// AcquireWithToken is listed as "Acquire", and consecutive calls of CheckAlive are listed once. A Wait whose
+// context is already done is not listed.
 func (f *Fake) Calls() (calls []string) {
 	f.update("", func(*fakeLease) { calls = slices.Clone(f.calls) })
 	return calls
@@ -302,8 +306,8 @@ func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 }
 
 // WhileHeld returns a context that ends when the lease is lost or released, or when the stop window of the
-// lease begins. If the lease is not held or in its stop window, the context has already ended. See
-// [lease.WhileHeld].
+// lease begins. If the lease is not held, or if its stop window has already begun, WhileHeld returns a
+// context that has already ended. See [lease.WhileHeld].
 func (f *Fake) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var refused error
@@ -390,8 +394,9 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// update records the call of the given method, if any, and ends the lease if a break is over. Then it calls
-// fn with the mutex of the lease locked. At the end, it calls the functions in l.after.
+// The method update first stores the given method name for Calls, unless the name is empty. It then calls
+// passTime and the given function, with the mutex of the lease locked. After it has unlocked the mutex, it
+// calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -432,7 +437,9 @@ func (l *fakeLease) stopReason() *lease.LostError {
 	return lost
 }
 
-// passTime ends the lease or begins its stop window if the time for that has come during a break.
+// During a break, the method passTime compares the time with the end of the break. If the break is over, the
+// method ends the lease. If only the stop window before the end has come, the method ends the contexts of
+// WhileHeld.
 func (l *fakeLease) passTime() {
 	switch now := time.Now(); {
 	case l.end.IsZero():

@@ -227,7 +227,8 @@ func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (le
 	return res, err
 }
 
-// inFlight counts the requests with the action a that are neither answered nor canceled. The caller holds mu.
+// The method inFlight counts the requests with the given action that are neither answered nor canceled. The
+// caller holds mu.
 func (w *requestLog) inFlight(a lease.Action) (n int) {
 	for s, ctx := range w.flying {
 		if s.Action == a && ctx.Err() == nil {

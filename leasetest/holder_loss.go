@@ -355,9 +355,10 @@ var heldRules = []rule{
 			return a, held, since
 		}
 		// The rule finds the beginning of the stop window by calling WhileHeld for holder a again and again,
-		// until it returns a context that is already done. Each call can wake the goroutine of that holder,
-		// and so end a context in time that would otherwise end late. For the actual check, the rule
-		// therefore uses other holders, for which it calls WhileHeld only once.
+		// until it returns a context that is already done. Each of these calls can wake the goroutine of that
+		// holder, and the goroutine then ends a context in time. Without the calls, the goroutine might end
+		// the context too late. For the actual check, the rule therefore uses other holders, for which it
+		// calls WhileHeld only once.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {
@@ -438,7 +439,8 @@ var heldRules = []rule{
 	}},
 }
 
-// butLoss returns err, or nil if err is only the loss that the first Release after a loss returns.
+// After a loss, the first Release returns the loss as its error. The function butLoss returns nil for such an
+// error, and returns any other error unchanged.
 func butLoss(err error) error {
 	if _, isLoss := err.(*lease.LostError); isLoss {
 		return nil

@@ -434,9 +434,9 @@ var renewalRules = []rule{
 			if len(instants) < crowd/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
 			}
-			// A session.Session, for example, draws the delay of its first renewal from a tenth of the
-			// interval to the whole interval. The shortest of 20 delays exceeds half of the longest once in
-			// 60,000 cases.
+			// A session.Session, for example, waits for a random part of the interval before its first
+			// renewal: for at least a tenth of the interval, and at most the whole interval. The shortest of
+			// 20 such delays exceeds half of the longest once in 60,000 cases.
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)

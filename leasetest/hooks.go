@@ -9,10 +9,11 @@ import (
 
 // StoreHooks contains functions that [TestStore] needs in addition to the methods of the store under test.
 type StoreHooks struct {
-	// Connect makes a new store that passes each of its messages to transmit, with the context of the call. A
-	// message is whatever a call of Load, Swap or List waits for, such as an HTTP request, an SQL statement
-	// or a page of a list. If a client library sends a message several times, each attempt goes through
-	// transmit. Messages that no call waits for, such as pings or those of watches, bypass transmit.
+	// Connect makes a new store that sends each of its messages through the function transmit. The store
+	// passes the context of the call to this function. A message is whatever a call of Load, Swap or List
+	// waits for, such as an HTTP request, an SQL statement or a page of a list. If a client library sends a
+	// message several times, each attempt goes through transmit. Messages that no call waits for, such as
+	// pings or those of watches, bypass transmit.
 	//
 	// While a message is delayed, for up to four Units, the suite makes other calls. It may pass a store from
 	// Connect to Another. Set Connect if the store has a server, because no other hook lets the suite make a
@@ -38,8 +39,9 @@ type StoreHooks struct {
 	// Corrupt replaces the record of the named lease with data that is not a valid record.
 	Corrupt func(t testing.TB, s lease.Store, name string)
 
-	// StepClock moves the clock from which the store s computes its time by d, which may be negative. It also
-	// moves the clock of all stores that Reopen returns later.
+	// StepClock moves the clock of the store s, that is, the clock from which the store computes its time.
+	// The clock moves by the duration d, which may be negative. StepClock also moves the clock of all stores
+	// that Reopen returns later.
 	StepClock func(t testing.TB, s lease.Store, d time.Duration)
 }
 
@@ -50,8 +52,9 @@ type AuthorityHooks struct {
 	Connect func(t testing.TB, transmit Transmit) lease.Authority // as in [StoreHooks]; a message is one that a call of Do or List waits for
 	Corrupt func(t testing.TB, a lease.Authority, name string)    // as in [StoreHooks]
 
-	// Put writes the record r under the given name without the authority a, like a manual edit, so that the
-	// limits of a do not apply. Set Put and Corrupt if the test can write to the store of the authority.
+	// Put writes the record r of the named lease, like a manual edit. It bypasses the authority, so that the
+	// limits of the authority do not apply. Set the hooks Put and Corrupt if the test can write to the store
+	// of the authority.
 	Put func(t testing.TB, a lease.Authority, name string, r lease.Record)
 }
 

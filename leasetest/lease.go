@@ -181,8 +181,8 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// stillAlive calls CheckAlive for a loop that waits for the end of a lease. If the lease is alive long after
-// every rule should have ended, the rule fails.
+// The method stillAlive calls CheckAlive for a loop that waits for the end of a lease. The current rule fails
+// if the lease is still alive although 100 durations have passed since the rule began.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -285,7 +285,8 @@ func (l *lossLog) all() []error {
 	return append([]error(nil), l.errs...)
 }
 
-// awaitLosses waits until the lease has been lost n times, but not more often, and returns the last loss.
+// The method awaitLosses waits until the lease has been lost n times, and returns the last loss. The rule
+// fails if the lease has been lost more often, or if the wait takes too long.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {

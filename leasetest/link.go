@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Transmit function carries the requests of a client to its server. The client that [StoreHooks].Connect
-// makes calls its Transmit function once for each request. The argument send sends the request and waits for
-// the answer. It returns an error only if there is no answer. A refusal is also an answer, for which send
-// returns nil.
+// A Transmit function carries the requests of a client to its server. [StoreHooks].Connect makes the client,
+// and the client calls its Transmit function once for each request. The argument send is a function that
+// sends the request and waits for the answer. This function returns an error only if there is no answer. A
+// refusal is also an answer, for which the function returns nil.
 //
 // A Transmit function calls send at most once, and returns the error of send. It may delay the request or the
 // answer, and returns the error of ctx if ctx ends during the delay. If it drops the request or the answer,
@@ -75,12 +75,14 @@ func (l *link) restore() {
 	l.nth, l.with = 0, nil
 }
 
-// mostMessages is how many messages of a call a rule disturbs at most, one in each repetition.
+// To disturb each message of a call once, a rule repeats the call. The rule disturbs at most the first
+// mostMessages messages.
 const mostMessages = 6
 
-// messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each number, the
-// body of the loop calls disturb, makes the call, and calls restore. The loop ends after the last message of
-// the call. If a call has no messages at all, the rule fails, because there is nothing to disturb.
+// The method messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each
+// number, the body of the loop calls the method disturb, makes the call under test, and then calls the method
+// restore. The loop ends after the last message of the call. If a call has no messages at all, the rule
+// fails, because there is nothing to disturb.
 func (l *link) messages() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for nth := 1; nth <= mostMessages; nth++ {
@@ -98,7 +100,8 @@ func (l *link) messages() iter.Seq[int] {
 	}
 }
 
-// times returns when the first message after a call of disturb was sent, and when the last was answered.
+// The method times returns two times since the latest call of the method disturb: when the first message was
+// sent, and when the last message was answered.
 func (l *link) times() (sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,8 +197,9 @@ func (p *tester) linkedStore() (storeTester, *link) {
 	return storeTester{p, p.history.store(s), s}, l
 }
 
-// intruder returns a client that can send requests while a message of a is disturbed. It is a second client
-// if the suite can make one, and otherwise the same client.
+// While a rule disturbs a message of its client, an intruder sends other requests. The method intruder
+// returns a second client for this purpose. If the suite cannot make a second client, the method returns the
+// same client.
 func (a authorityTester) intruder() authorityTester {
 	if a.can(hasAnotherAuthority) {
 		return a.another()

@@ -24,8 +24,8 @@ type Options struct {
 
 	// Lacks lists what the implementation lacks, in the words of the log of skipped rules, such as
 	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule fails if it would be
-	// skipped for any other reason, such as a forgotten hook. Lacks need not contain "exact time", because a
-	// Slack that is not zero already implies it. Default: nil, so every rule may be skipped.
+	// skipped for any other reason, such as a forgotten hook. The words "exact time" need not be in Lacks,
+	// because a Slack that is not zero already implies them. Default: nil, so every rule may be skipped.
 	Lacks []string
 
 	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of the
@@ -36,9 +36,9 @@ type Options struct {
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The suite acquires leases of twelve Units, or
-	// of the nearest duration within Limits. In the scenarios of [Vectors], one second lasts for one Unit, or
-	// for Limits.MinDuration/15 if that is longer. In scenarios that need CanServeOldVersions, one second
-	// lasts for exactly 1 s. Default: 1 s in a bubble, otherwise 250 ms.
+	// of the nearest duration within Limits. In the scenarios of [Vectors], one second stands for one Unit,
+	// or for Limits.MinDuration/15 if that is longer. In scenarios that need CanServeOldVersions, one second
+	// stands for 1 s, whatever the Unit is. Default: 1 s in a bubble, otherwise 250 ms.
 	Unit time.Duration
 
 	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick of
@@ -46,10 +46,10 @@ type Options struct {
 	// rule can need a Slack that is longer than a Unit. If every answer takes longer than a Unit, or the tick
 	// of the clock is longer than half a Unit, set a longer Unit.
 	//
-	// If a rule fails after an answer or a timer was later than Slack, the failure does not count, and the
-	// suite runs the rule again, later without other rules at the same time. After eight such failures, the
-	// suite skips the rule. In a bubble, or if Sleep is set, every failure counts. Default: 0 in a bubble,
-	// otherwise a Unit.
+	// The failure of a rule does not count if an answer or a timer was late by more than Slack during the
+	// rule. The suite then runs the rule again, first beside only a few other rules, and in later runs alone.
+	// After eight such failures, the suite skips the rule. In a bubble, or if Sleep is set, every failure
+	// counts. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.

@@ -233,7 +233,8 @@ var runRules = []rule{
 	}},
 }
 
-// instantsOfAcquires counts the different times at which the contenders sent their first acquires after from.
+// For each contender, the function instantsOfAcquires takes the first acquire that was not sent before the
+// given time. It counts the different times at which these acquires were sent.
 func instantsOfAcquires(all []*contender, from time.Time) int {
 	instants := map[time.Time]bool{}
 	for _, one := range all {

@@ -109,7 +109,8 @@ func (s storeTester) put(name string, old lease.Snapshot, next lease.Record) lea
 	return snap
 }
 
-// leased returns the record of a lease of the duration d that starts at the time of the given snapshot.
+// The method leased returns the record of a lease that starts at the time of the given snapshot and lasts for
+// d.
 func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -118,7 +119,7 @@ func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	return r
 }
 
-// putLeased writes the record of a lease of the duration d that starts now.
+// The method putLeased writes the record of a lease that starts now and lasts for d.
 func (s storeTester) putLeased(name string, d time.Duration) lease.Snapshot {
 	s.Helper()
 	old := s.load(name)
@@ -331,7 +332,8 @@ func (s storeTester) swapAmongOthers(name string) (old lease.Snapshot, err error
 func (s storeTester) increment(clients []storeTester, names ...string) {
 	const workers, each = 6, 10
 	var mu sync.Mutex
-	// An epoch may rise without a swap before the first swap of its lease.
+	// Until the first swap of a lease, its epoch may rise by itself. Therefore the method counts from the
+	// lowest epoch that a swap has replaced.
 	began := map[string]uint64{}
 	s.callConcurrently(workers, func(i int) {
 		c, name := clients[i%len(clients)], names[i%len(names)]

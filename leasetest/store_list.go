@@ -427,7 +427,9 @@ var listRules = []rule{
 	}},
 }
 
-// listsByClock requires that v, if it is a Lister, lists the lease as locked or not, at a time of the store.
+// If v is a Lister, the method listsByClock requires that the list shows the lease as locked if and only if
+// the parameter locked is true. The time in the list must lie between the times of two loads, one before and
+// one after the list.
 func (s storeTester) listsByClock(v any, locked bool) {
 	s.Helper()
 	if _, ok := v.(lease.Lister); !ok {

@@ -62,7 +62,8 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// requireSignal requires that an expected signal has come, because a watch must not be lost at every change.
+// The method requireSignal requires that at least one expected signal has come. A store may close a watch
+// instead of sending a signal, but not at every change.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {
@@ -299,7 +300,8 @@ var watchRules = []rule{
 	}},
 }
 
-// mustSignal reports whether a store must signal the change of a record from was to is.
+// The function mustSignal reports whether a store must signal a change of a record. The first parameter is
+// the record before the change, and the second parameter is the record after it.
 func mustSignal(was, is lease.Record) bool {
 	switch {
 	case !was.State.Locked():

@@ -62,8 +62,8 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble && !isVital(r) {
 				sub.Parallel()
 			}
-			// Assume for now that the implementation has all optional methods. Once it has been made,
-			// checkMade skips the rule if a method is missing.
+			// Assume for now that the implementation has all optional methods. When the rule has made the
+			// implementation, the method checkMade skips the rule if a method that the rule needs is missing.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
@@ -106,8 +106,9 @@ func newPace() *pace {
 	return p
 }
 
-// enter blocks until a rule may start: at once if fewer than fewRules rules are running, and otherwise when
-// at least gap has passed since the start of the previous rule.
+// The method enter blocks until a rule may start. If fewer than fewRules rules are running, the rule may
+// start at once. Otherwise it may start when the time since the start of the previous rule has reached the
+// given gap.
 func (p *pace) enter(gap time.Duration) {
 	p.mu.Lock()
 	start := time.Now()

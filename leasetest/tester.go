@@ -108,8 +108,9 @@ The results of the other rules: %s -run '%s' -skip '%s'`,
 }
 
 // guarded returns a function that calls f and handles a panic. Rules call f in a goroutine, where a panic of
-// the implementation under test would end the process without naming the rule. In a bubble, only the rule
-// fails. Outside a bubble, the rule might then wait forever, so the process ends with the name of the rule.
+// the implementation under test would end the process without naming the rule. In a bubble, the panic only
+// makes the rule fail. Outside a bubble, the rule might wait forever after the panic, so the returned
+// function ends the process, with a message that names the rule.
 func (p *tester) guarded(f func()) func() {
 	return func() {
 		defer func() {

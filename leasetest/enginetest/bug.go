@@ -18,7 +18,6 @@ const (
 
 var bugs = []bug{noGuard, noAdvance, noDeadline, early}
 
-// authority returns the authority a, with the bug early if b is that bug.
 func (b bug) authority(a lease.Authority) lease.Authority {
 	if b == early {
 		return hasty{a}

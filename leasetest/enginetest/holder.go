@@ -92,9 +92,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// term reads the counter and then writes to it for a while. It does not call CheckAlive before each write, so
-// that some writes are late, as in a program that checks its lease, is suspended, and then writes. If the
-// guard refuses a request or ctx is done, term ends early.
+// The method term reads the counter and then writes to it for a while. It does not call CheckAlive before
+// each write, so that some writes are late, as in a program that checks its lease, is suspended, and then
+// writes. The method returns early if the guard refuses a request, or if ctx is done.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -121,8 +121,8 @@ func (h *holder) term(ctx context.Context, tok lease.Token) error {
 
 func (h *holder) think(most time.Duration) { time.Sleep(time.Duration(h.rand.Int64N(int64(most)))) }
 
-// look checks the lease again and again until the channel over is closed. It fails if CheckAlive returns true
-// although the guard has already admitted a newer token.
+// The method look calls CheckAlive again and again until the given channel is closed. The method reports a
+// failure if CheckAlive returns true although the guard has already admitted a newer token.
 func (h *holder) look(over chan struct{}, tok lease.Token) {
 	believed := false
 	for {

@@ -10,10 +10,13 @@ import (
 
 // Main is the body of TestMain for tests that use [TestHolders]. It ends the process.
 //
-// If TestHolders has started the process as a holder, Main only competes for a lease, at the authority that
-// open returns for an endpoint of a [Target]. If open is nil, the endpoints are URLs for package open. In any
-// other process, Main runs the tests. Unless start is nil, Main calls start before the tests and stop after
-// them, for example to run a server with its files in the folder dir.
+// If TestHolders has started the process as a holder, Main competes for a lease instead of running the tests.
+// The parameter open is a function that returns the authority for an endpoint of a [Target]. If this
+// parameter is nil, the endpoints are URLs for package open.
+//
+// In any other process, Main runs the tests. The parameter start can be a function that starts a server for
+// the tests, with its files in the folder dir. Main calls this function before the tests, and calls the
+// returned function after them. If the parameter start is nil, Main only runs the tests.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
 	if open == nil {
 		open = openAuthority

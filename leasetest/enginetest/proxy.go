@@ -137,7 +137,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// become changes the state of all connections to s, except of those that are already in a worse state.
+// The method become changes the state of each connection to s, unless the connection is already in a worse
+// state.
 func (p *Proxy) become(s state) {
 	for k := range p.links {
 		p.links[k] = max(p.links[k], s)
@@ -147,7 +148,8 @@ func (p *Proxy) become(s state) {
 // Silence makes all open connections silent: they stay open but forward nothing. New connections work.
 func (p *Proxy) Silence() { p.set(func() { p.become(dead) }) }
 
-// Isolate makes all open connections silent, and all new connections until Heal is called.
+// Isolate makes all open connections silent: they stay open but forward nothing. Until Heal is called, new
+// connections are silent, too.
 func (p *Proxy) Isolate() { p.set(func() { p.state = dead; p.become(dead) }) }
 
 // LoseAnswers drops all data from the server, so that the server executes requests, but the clients get no

@@ -9,9 +9,10 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
-// RecoversAfterCuts checks that a client recovers when its server can be reached again. It makes the server
-// unreachable through the proxy p until the client has retried for three seconds. Then a request of the
-// authority a must succeed within the time most.
+// RecoversAfterCuts checks that a client recovers when its server can be reached again. The client is the
+// given authority, which must reach its server through the proxy p. The proxy refuses all connections until
+// the client has retried for three seconds. After that, a request of the client must succeed within the time
+// that the parameter most contains.
 func RecoversAfterCuts(t *testing.T, p *Proxy, a lease.Authority, name string, most time.Duration) {
 	t.Helper()
 	shorthand.Do(t, a, name, shorthand.Acquire(shorthand.IDA, time.Hour), 0)

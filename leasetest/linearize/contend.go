@@ -45,8 +45,9 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 	return r.Len(), r.Check(time.Minute, "")
 }
 
-// Contend runs several clients at the same time, and records their requests as one history. It calls
-// authorityFor with the number of each client for its authority, which may be the same for all.
+// Contend runs several clients at the same time, and records their requests as one history. The function
+// authorityFor returns the authority for the client with the given number. All clients may use the same
+// authority.
 //
 // A request contains a random ID, the ID that any client was last granted, or the ID that its own client was
 // last granted. Before each request, a client pauses for a random time: usually up to a fortieth of the Term,

@@ -28,11 +28,11 @@
 // write of the lease and before the time in the answer.
 //
 // If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all times from
-// time.Now, and assumes that each request was executed between the call of Do and its return, or up to
-// [Options.Epsilon] before or after. So the recorder knows only the earliest and the latest time at which a
-// lease can have ended. Between these times, it accepts answers both for a held and for an ended lease. If
-// each client has a clock of its own, set [Options.Late], too. Epsilon should be less than a hundredth of the
-// durations.
+// time.Now, and assumes that the authority executed each request while Do was running. [Options.Epsilon]
+// extends the interval of each request at both ends, for example by 1 ms. So the recorder knows only the
+// earliest and the latest time at which a lease can have ended. Between these times, it accepts answers both
+// for a held and for an ended lease. If each client has a clock of its own, set [Options.Late], too. Epsilon
+// should be less than a hundredth of the durations.
 //
 // A name that the authority does not know can have any epoch, and its epoch can rise at any time. As long as
 // the name is known, each grant must raise the epoch by one.

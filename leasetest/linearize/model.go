@@ -75,9 +75,10 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns all states in which the request can leave the authority if it is executed in the state s.
-// There is no such state if the answer is impossible in s. A request of unknown outcome is executed only if
-// it changes the state, and otherwise at the end of the history, because that keeps the search short.
+// The method step returns all states in which the request can leave the authority if it is executed in the
+// state s. There is no such state if the answer is impossible in s. For a request of unknown outcome that
+// changes nothing, the method returns no state before the end of the history, because that keeps the search
+// short.
 func (r *Recorder) step(s state, in input, out *output) (next []state) {
 	switch {
 	case in.last:
@@ -190,9 +191,9 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// started returns s after a duration has started again, at a time that is not known exactly. If out.exact is
-// true, the duration started between the previous write and the time in the answer, and otherwise when the
-// authority executed the request.
+// The method started returns the state after a duration has started again, at a time that is not known
+// exactly. If out.exact is true, the duration started between the previous write and the time in the answer.
+// If out.exact is false, the duration started when the authority executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken, s.over = false, false, false
 	switch {

@@ -22,9 +22,10 @@ type Options struct {
 	// takes all times from time.Now. Default: the authority has a single clock.
 	Observed bool
 
-	// Late must be set, together with Observed, if each client measures for itself how long a lease lasts.
-	// For example, a Store of package engine counts from the time at which it first sees the record. Leases
-	// may then end late, and MinRemaining is not checked. Default: every client sees the same end.
+	// The field Late must be true if each client measures for itself how long a lease lasts. For example, a
+	// Store of package engine counts from the time at which it first sees the record. If Late is true,
+	// Observed must be true, too. Leases may then end late, and MinRemaining is not checked. Default: every
+	// client sees the same end.
 	Late bool
 
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It matters
@@ -57,9 +58,10 @@ func NewRecorder(o *Options) (*Recorder, error) {
 }
 
 // Authority returns an authority for the client with the given number, which must make one request at a time.
-// It passes requests on to the authority a, and records them with their answers. The returned authority is a
-// [lease.Watcher] or a [lease.Lister] if a is one. Watches and lists are not recorded, nor are requests that
-// a refuses in every state of the lease, such as those with an argument outside its limits.
+// The returned authority passes requests on to the given authority, and records them with their answers. If
+// the given authority is a [lease.Watcher] or a [lease.Lister], so is the returned authority. Watches and
+// lists are not recorded. Requests that the given authority refuses in every state of the lease, such as
+// those with an argument outside its limits, are not recorded either.
 func (r *Recorder) Authority(client int, a lease.Authority) lease.Authority {
 	return wrap.Authority(recorded{r, client, a}, a)
 }
@@ -193,7 +195,8 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// The type answers contains what all answers about a name show.
+// The type answers collects the IDs and the epochs that the authority has shown in its answers to the
+// requests for one name.
 type answers struct {
 	hidden bool                // an answer does not contain the record
 	ids    map[lease.ID]bool   // the IDs that were shown, and the IDs from which a change may have led to one of them

@@ -27,7 +27,8 @@ type TestOptions struct {
 // store recommends, and the others load the record before each request.
 //
 // If faults are injected, set a Term that is a few times longer than a request takes, and not much longer
-// than a fault. A failure contains the seed of the history, which does not repeat the faults.
+// than a fault. If a history is not linearizable, the message contains its seed. A run with this seed does
+// not repeat the injected faults.
 func TestHistories(t *testing.T, target enginetest.Target, open func(t testing.TB, endpoint string) enginetest.Store, o *TestOptions) {
 	t.Helper()
 	var v TestOptions
