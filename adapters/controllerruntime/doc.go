@@ -26,8 +26,9 @@
 //	err = mgr.AddHealthzCheck("lease", r.Healthz)
 //
 // The context of the function is canceled before another process can acquire the lease, even if answers of
-// the authority are late or lost. In some cases, which the section Conditions of package session lists, the
-// context is canceled too late. Then only the token protects the data from late writes.
+// the authority are late or lost. The documentation of package session lists, in its section Conditions, the
+// cases in which the context is canceled too late. In these cases, only the token protects the data from late
+// writes.
 //
 // # Moving from client-go
 //

@@ -61,8 +61,8 @@ func NewRunnable(l *session.Session, f func(context.Context, lease.Token) error,
 // Start waits until the Session holds the lease, and then runs the function. After a loss, Start waits for
 // the lease again, until ctx is done. When the function has returned, Start releases the lease within
 // [session.RunOptions.ReleaseTimeout], and closes the Session within 10 s. Start returns the error of
-// session.Run, unless it is that of an orderly stop (see [session.Stopped]), joined with the error of
-// [session.Session.Close].
+// session.Run, joined with the error of [session.Session.Close]. After an orderly stop (see
+// [session.Stopped]), Start returns only the error of Close.
 func (r *Runnable) Start(ctx context.Context) (err error) {
 	defer func() { // runs even if the function ends its goroutine
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)

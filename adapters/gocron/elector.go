@@ -83,9 +83,9 @@ func (e *Elector) IsLeader(context.Context) error {
 }
 
 // Task returns a task that calls f while this process leads. The context of f ends when the context of the
-// job ends, and also, with the loss as its cause, when the stop window of the lease begins. If this process
-// no longer leads when the task begins, the task does not call f, and returns an error that matches
-// [lease.ErrNotHeld].
+// job ends, or when the stop window of the lease begins. When the stop window has begun, the cause of the
+// context is the loss of the lease. If this process no longer leads when the task begins, the task does not
+// call f, and returns an error that matches [lease.ErrNotHeld].
 func (e *Elector) Task(f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")

@@ -133,8 +133,8 @@ type lock struct {
 	began  time.Time
 }
 
-// Unlock releases the lease when it has been held for the time Hold. If the process ends before that, the
-// lease expires. gocron ignores the error.
+// Unlock releases the lease as soon as the lease has been held for as long as the option Hold says. If the
+// process ends earlier, the lease expires. The scheduler of gocron ignores the error of Unlock.
 func (k *lock) Unlock(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // when a scheduler stops, it ends the context of its jobs
 	left := k.locker.o.Hold - time.Since(k.began)

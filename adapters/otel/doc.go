@@ -21,12 +21,14 @@
 // "stop-window" if the work has stopped in time because the store did not answer, and otherwise the name of
 // the [lease.Code] of the loss, such as "broken" or "expired".
 //
-// The margin is recorded for each renewal that was granted. It says for how much longer the holder would have
-// been certain of its lease without this renewal, as a fraction of the lease's duration. If the answer came
-// too late, it is 0.
+// The margin is recorded for each renewal that was granted. When the answer to the renewal arrives, the
+// holder can still rely on its previous grant for some time. The margin is this time, divided by the duration
+// of the lease. For example, if 12 s of a lease of 30 s are left, the margin is 0.4. If the answer came too
+// late, the margin is 0.
 //
-// The instrument lease.held is 0 from the first attempt to acquire a lease on. Without the option Names, it
-// is 0 from the beginning. All instruments have the scope github.com/fencedlease/lease/adapters/otel.
+// With the option Names, the instrument lease.held has the value 0 for a lease as soon as this process first
+// tries to acquire that lease. Without the option Names, the instrument has the value 0 from the beginning.
+// All instruments have the scope github.com/fencedlease/lease/adapters/otel.
 //
 // The folder alerts contains four alert rules for Prometheus and a dashboard for Grafana.
 package otel

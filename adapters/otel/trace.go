@@ -52,8 +52,8 @@ type recorder struct {
 	began map[string]time.Time // for spans: when each held term began, by the name of its lease
 }
 
-// shares has the boundaries of the histogram lease.renewal.margin, and seconds those of
-// lease.acquisition.duration.
+// The variable shares has the boundaries of the histogram lease.renewal.margin. The variable seconds has the
+// boundaries of the histogram lease.acquisition.duration.
 var shares = metric.WithExplicitBucketBoundaries(0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, .95, 1)
 var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
 
@@ -74,8 +74,8 @@ func (r *recorder) make(m metric.Meter) error {
 	return errors.Join(errs[:]...)
 }
 
-// reasons are all reasons with which a term ends. Each counter begins at 0, so that a rate includes the
-// first.
+// reasons are all reasons with which a term ends. The recorder begins the counter of each reason at 0,
+// because a rate would otherwise not include the first end of a term.
 var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrIDMismatch,
 	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrEnded}
 
