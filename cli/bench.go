@@ -142,8 +142,9 @@ func part(all []time.Duration, percent int) time.Duration {
 	return all[len(all)*percent/100].Round(time.Microsecond)
 }
 
-// many renews more and more leases at the same time, until the rate of renewals no longer grows. Each lease
-// has a Session, because the measurement should include the work that this process does for a renewal.
+// The method many renews more and more leases at the same time, until the rate of renewals no longer grows.
+// Each lease has a Session, because the measurement should include the work that this process does for a
+// renewal.
 func (b *benchmark) many() error {
 	best, flat := 0.0, 0 // flat is the number of measurements in a row in which the rate did not grow
 	h := new(tally)
@@ -216,8 +217,8 @@ func (b *benchmark) close(all []*session.Session) {
 	})
 }
 
-// each calls f for each number from first to end-1, with several calls at a time. It returns one of the
-// errors.
+// The method each calls f for all numbers from the parameter first to end-1, with several calls at a time. If
+// calls fail, the method returns one of the errors.
 func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup

@@ -37,7 +37,7 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// Exit codes that lease adds to those of the command that it runs.
+// These exit codes come from the program lease itself, and not from the command that it runs.
 const (
 	exitUsage       = 64
 	exitUnavailable = 69
@@ -84,8 +84,8 @@ func init() { // an initializer of the variable would refer to itself, because o
 	}
 }
 
-// A call has the arguments of the program: those without flags, the values of the flags, and the words after
-// "--".
+// A call has the parsed command line: the arguments that belong to no flag, the values of the flags, and the
+// words after "--".
 type call struct {
 	args, rest []string
 
@@ -318,8 +318,8 @@ func (c *call) unreachable(err error) error {
 	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
 }
 
-// given reports whether the wrong field comes from the user, as an argument, a flag or a part of the URL, and
-// not from a record or a server.
+// The function given reports whether the wrong field comes from the user, and not from a record or a server.
+// The user gives a field as an argument, as a flag or as a part of the URL.
 func given(f *lease.FieldError) bool {
 	switch f.Code {
 	case lease.ErrName, lease.ErrDuration, lease.ErrPeriod:
@@ -384,8 +384,8 @@ func do(args []string) int {
 	return f.code
 }
 
-// warns reports whether warnings of the store are printed. They are printed if a person or a service's log
-// reads them, and not in a run without a terminal, for example from cron.
+// The method warns reports whether warnings of the store are printed. The command "lease run" prints them on
+// a terminal, or if it waits for the lease forever, as a service does. A job of cron does not print them.
 func (c *call) warns(command string) bool {
 	return command == "bench" || command == "run" && (time.Duration(c.wait) == lease.Infinite || isTerminal(os.Stderr))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// completion prints a completion script for a shell. It is made from the table of commands, and zsh can run
-// that of bash.
+// completion prints a completion script for a shell. The function makes the script for bash from the table of
+// commands. For zsh, the function prints the same script, because zsh can run scripts for bash.
 func completion(_ context.Context, c *call) error {
 	if len(c.args) != 1 || c.args[0] != "bash" && c.args[0] != "zsh" {
 		return fail(exitUsage, "completion: name the shell, bash or zsh")

@@ -23,8 +23,8 @@ type tally struct {
 	refused error           // the last error of an acquire
 }
 
-// renewals returns how long each renewal since the last call of renewals took, how many renewals have failed,
-// and the error of one of them.
+// The method renewals describes the renewals since its last call: how long each of them took, how many have
+// failed, and the error of one of them.
 func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

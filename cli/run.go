@@ -18,10 +18,10 @@ import (
 	"github.com/fencedlease/lease/slots"
 )
 
-// errWaited is the cause with which lease run stops when the time of -wait is over.
+// The command "lease run" stops with the cause errWaited when the time of -wait is over.
 var errWaited = errors.New("waited")
 
-// errSignal is the cause with which lease run stops when a signal arrives while it waits.
+// If a signal arrives while the command "lease run" waits for the lease, it stops with the cause errSignal.
 type errSignal syscall.Signal
 
 func (e errSignal) Error() string { return syscall.Signal(e).String() }
@@ -336,7 +336,7 @@ func (s *status) end() {
 	}
 }
 
-// Until the command begins, showHolder shows on a terminal which holder lease run waits for.
+// Until the command of the user begins, showHolder shows on a terminal which holder has the lease.
 func (r *running) showHolder(ctx context.Context) {
 	s := r.status
 	for over := false; !over; {

@@ -27,16 +27,18 @@ import (
 // if the pipe is closed, the supervisor knows that the holder is dead. Because the supervisor can be stopped,
 // too, the holder also kills the supervisor and the command when their time is over.
 //
-// The holder writes the lines "until TERM KILL", with two times of CLOCK_BOOTTIME in nanoseconds, "begin",
-// "stop" and "signal N". The supervisor writes the lines "pid N", "stopped N", "failed TEXT" and "exit N".
+// The holder writes the lines "until TERM KILL", "begin", "stop" and "signal N". In these lines, TERM and
+// KILL are times of CLOCK_BOOTTIME in nanoseconds. The supervisor writes the lines "pid N", "stopped N",
+// "failed TEXT" and "exit N".
 //
 // Only one process group has the terminal. If stdin and stdout are terminals, the command gets the terminal
 // before it begins. Otherwise the holder may be part of a pipeline whose processes share the terminal. The
-// command then gets the terminal when it is stopped because it needs it, and has it until another process is
-// stopped for this reason.
+// kernel stops a process that uses the terminal without having it. If it stops the command for this reason,
+// the holder gives the terminal to the command. The command has the terminal until the kernel stops another
+// process for this reason.
 
-// passedSignals returns the signals that the holder passes on to the command. Signals that were ignored when
-// lease began, as under nohup, are not among them.
+// passedSignals returns the signals that the holder passes on to the command. These do not include signals
+// that were already ignored when the holder started, for example under nohup.
 func passedSignals() []os.Signal {
 	return notIgnored(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
@@ -258,7 +260,8 @@ func (h *holding) suspend(wants bool) {
 	h.send("signal %d", syscall.SIGCONT)
 }
 
-// foreground gives the terminal to the process group to if the group from has the terminal.
+// The method foreground passes the terminal from one process group to another. If the first group does not
+// have the terminal, the method changes nothing and returns false.
 func (h *holding) foreground(from, to int) bool {
 	tty := int(h.tty.Fd())
 	if now, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); err != nil || now != from || to == 0 {

@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// A supervised is a command with the times at which the supervisor should stop and kill it.
+// The type supervised describes the command, with the times at which the supervisor should stop and kill it.
 type supervised struct {
 	reports    *os.File
 	gate       *os.File      // the command begins when it can read a byte from this pipe

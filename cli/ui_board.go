@@ -19,7 +19,8 @@ const (
 	mostLanes = 40  // leases in a drawing
 )
 
-// A sight is a lease in the last list, with what -json prints and some values for the page.
+// The type sight describes one lease of the last list. It has the fields that -json prints, and some values
+// for the page.
 type sight struct {
 	row
 	Process string  `json:"process,omitempty"` // the owner, without the additions of packages shards and slots
@@ -35,7 +36,7 @@ type news struct {
 	Text string `json:"text"`
 }
 
-// A change is a change of a lease with its time, for a drawing.
+// The type change is a timeline.Change of a lease, with the time at which the board saw it.
 type change struct {
 	at time.Time
 	timeline.Change
@@ -70,7 +71,8 @@ func (b *board) fail(err error) {
 	b.err = err
 }
 
-// update records a complete list, and what has changed since the complete list before it.
+// The method update stores a complete list of the leases, and what has changed since the previous complete
+// list.
 func (b *board) update(began, now time.Time, leases map[string]sight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,8 +140,8 @@ func (b *board) answer(interval time.Duration) map[string]any {
 	return a
 }
 
-// draw draws the history of one lease. If name is empty, it draws the leases that have changed last, of those
-// whose name or owner contains the text.
+// The method draw draws the history of the lease with the given name. If the name is empty, the method takes
+// all leases whose name or owner contains the text, and draws those of them that changed most recently.
 func (b *board) draw(prefix, name, text string) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

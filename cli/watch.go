@@ -76,7 +76,8 @@ func watch(ctx context.Context, c *call) error {
 	}
 }
 
-// look reads the lease or, if name ends with "/", all leases whose names begin with name.
+// The method look reads the lease with the given name. If the name ends with "/", the method reads all leases
+// whose names have this prefix.
 func (c *call) look(ctx context.Context, store open.Leases, name string) (map[string]row, error) {
 	seen := map[string]row{}
 	if !strings.HasSuffix(name, "/") {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// findCommand returns the command that args name, and the other args. Flags may stand before the name.
+// findCommand finds the name of a command among the arguments. It returns this command and the other
+// arguments. Flags may stand before the name.
 func findCommand(args []string) (cmd command, rest []string, err error) {
 	all := flag.NewFlagSet("", flag.ContinueOnError) // this set only tells which flags have a value
 	all.SetOutput(io.Discard)
@@ -48,8 +49,9 @@ func findCommand(args []string) (cmd command, rest []string, err error) {
 	return cmd, nil, fail(exitUsage, "no command; see lease -h")
 }
 
-// nearest returns the name of the command that is most similar to the word. It returns "" if no name is
-// similar enough: more than two letters are different, or at least half of the word's letters.
+// nearest returns the name of the command that is most similar to the word. The name may differ from the word
+// in at most two letters, and in fewer than half of the word's letters. If no name is that similar, nearest
+// returns "".
 func nearest(word string) (name string) {
 	least := min(3, (len(word)+1)/2)
 	for _, c := range commands {
