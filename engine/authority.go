@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// A Renewal renews a lease in one request to the server: it replaces old.Record with next, and returns the
-// new snapshot. The two records differ only in Until, which the server computes from its own clock. A Renewal
-// returns [lease.ErrConflict] if the record has changed or the lease has ended.
+// A Renewal renews a lease in one request to the server. It replaces the record old.Record with the given new
+// record, and returns the new snapshot. The two records differ only in Until, which the server computes from
+// its own clock. A Renewal returns [lease.ErrConflict] if the record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
 // NewAuthority returns an authority over s, whose server has a clock. The authority behaves like that of

@@ -11,17 +11,17 @@ import (
 // A Batcher sends the renewals of many leases in one request. It can also be used for requests of another
 // kind, but the comments of its fields and methods speak of renewals.
 //
-// As long as fewer than Few requests are running, each renewal is a request of its own. While Few or more are
-// running, renewals wait until the Gate lets the next request through. The Batcher decides only at that
-// moment which renewals the request contains: the most urgent ones, and none that could no longer be answered
-// in time.
+// While the number of running requests is below the field Few, each renewal is sent as a request of its own.
+// When the number of running requests has reached Few, further renewals wait until the Gate lets the next
+// request through. The Batcher decides only at that moment which renewals the request contains: the most
+// urgent ones, and none that could no longer be answered in time.
 //
 // The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
-	// Send sends the given renewals in one request, and returns the answers in the same order. Send must call
-	// the method [Pass.Leave] of pass as soon as the request has ended. For a single renewal, ctx is the
-	// context of its caller. For several renewals, ctx ends later than the contexts of all callers, so that a
-	// caller who stops waiting does not end the renewals of the others.
+	// Send sends the given renewals in one request, and returns the answers in the same order. As soon as the
+	// request has ended, Send must call the method [Pass.Leave] of the given Pass. For a single renewal, ctx
+	// is the context of its caller. For several renewals, ctx ends later than the contexts of all callers, so
+	// that a caller who stops waiting does not end the renewals of the others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
 	// Kind describes one renewal to the Gate. The Name and Partial of Kind are not used.
@@ -123,8 +123,9 @@ func (b *Batcher[Q, A]) ended() {
 	b.startNext()
 }
 
-// startNext starts a request for the waiting renewals if fewer than Few requests are running, or if the
-// waiting renewals fill a request. Only one request at a time waits for the Gate. The caller holds the lock.
+// startNext starts a request for the waiting renewals if the number of running requests is below Few, or if
+// the waiting renewals fill a request. Only one request at a time waits for the Gate. The caller holds the
+// lock.
 func (b *Batcher[Q, A]) startNext() {
 	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.most()) {
 		b.running++

@@ -11,8 +11,9 @@ import (
 // [lease.Store] must return soon after its context has ended, so use Call if the client library may not.
 //
 // Call runs f on a goroutine of its own, which ends when f returns. If f returns after Call has returned, the
-// result of f is lost. So f must not write to variables that the caller of Call reads afterwards. If Close of
-// the store must wait for such a late f, let f report its end in a deferred call.
+// result of f is lost. So f must not write to variables that the caller of Call reads afterwards. If the
+// method Close of the store must wait for all running calls of f, let f report its own end in a deferred
+// call.
 //
 // If f exits its goroutine, Call returns an error. A panic of f ends the process, so f must recover from
 // panics that are expected.

@@ -41,8 +41,9 @@ type NamedEntry struct {
 	Entry
 }
 
-// Retained is a record in the form in which a [Backend] writes it. A Retained says how much time was left
-// when the record was written, and not when the lease ends, because the clocks of other processes may differ.
+// Retained is a record in the form in which a [Backend] writes it. A Retained contains the time that was left
+// when the record was written. It does not contain the time at which the lease ends, because the clocks of
+// other processes may differ.
 type Retained struct {
 	Record lease.Record  // the record, with a zero Until
 	Left   time.Duration // the time left; never negative; 0 if the state of the record does not end by itself
@@ -72,7 +73,6 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// ends reports whether the state of the record ends by itself.
 func (k Retained) ends() bool {
 	r := k.Record
 	return r.State == lease.Breaking || r.State == lease.Leased && r.Duration != lease.Infinite
@@ -116,9 +116,9 @@ const infinite = "infinite"
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1",
 //	 "duration":"15s","left":"15s","epoch":7}
 //
-// The members "state" and "epoch" are always present, and "left" if the state ends by itself. Other members
-// with a zero value are omitted. An infinite duration is written as "infinite". If [Retained.Validate] returns
-// an error, so does MarshalJSON.
+// The members "state" and "epoch" are always present. The member "left" is present if the state ends by
+// itself. Other members with a zero value are omitted. An infinite duration is written as "infinite". If
+// [Retained.Validate] returns an error, so does MarshalJSON.
 func (k Retained) MarshalJSON() ([]byte, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ type flow struct {
 	cut      time.Time     // when the limit was last reduced
 }
 
-// fewest is how many requests may be running even if the server does not answer. With a lower limit, a few
-// requests that have no deadline and never end could block all others.
+// The constant fewest is the number of requests that may be running even if the server does not answer. With
+// a lower limit, a few requests that have no deadline and never end could block all others.
 const fewest = 4
 
 func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
@@ -64,7 +64,6 @@ func (f *flow) arrive(now time.Time, w *waiter) bool {
 	return false
 }
 
-// queued returns how many requests are waiting, either of the urgent ones or of the others.
 func (f *flow) queued(urgent bool) int {
 	if urgent {
 		return f.urgent.len()
@@ -89,7 +88,7 @@ func (f *flow) first(now time.Time) (urgent bool) {
 	return !now.Before(f.urgent.first().calm)
 }
 
-// send counts a request that is being sent, and over stops counting it.
+// The method send counts a request that is being sent, and the method over removes it from the count.
 func (f *flow) send(urgent bool) { f.count(urgent, 1) }
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
 
@@ -109,7 +108,7 @@ func (f *flow) giveUp(w *waiter) bool {
 	return true
 }
 
-// leave records the end of a request, adapts the limit, and sends the next requests.
+// The method leave must be called when a request has ended. It adapts the limit, and sends the next requests.
 func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 	f.over(urgent)
 	switch {

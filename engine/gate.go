@@ -63,7 +63,7 @@ type Request struct {
 	// leases the server can renew each second.
 	Renewals int
 
-	// Others is the number of requests of other kinds that are sent together in this request. If Renewals and
+	// The field Others is the number of requests of other kinds that the request contains. If Renewals and
 	// Others are both zero, Others counts as one.
 	Others int
 
@@ -72,7 +72,8 @@ type Request struct {
 	Partial bool
 }
 
-// times returns the request in which n requests like r are sent together. At most the given number fit.
+// The method times returns a description of one request to the server that contains n requests like r. The
+// parameter most is the largest number of requests that it could contain.
 func (r Request) times(n, most int) Request {
 	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r
@@ -162,7 +163,7 @@ func (p Pass) Renewed(n int) Pass {
 	return p
 }
 
-// Leave tells the Gate that the request has ended. The parameter answered says whether the server has
+// Leave tells the Gate that the request has ended. The parameter answered must be true if the server has
 // answered the request, with a result or with an error. Leave does nothing for the zero Pass.
 func (p Pass) Leave(answered bool) {
 	if p.gate == nil {

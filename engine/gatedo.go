@@ -46,9 +46,10 @@ func isAnswer(err error) bool {
 // parameter of f tells the Gate how to treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless f
 // sends the request through a [Batcher].
 //
-// If next is a grant for which the server is too busy, Swap returns the error of [Gate.Admit], and does not
-// call f. Otherwise the Gate learns from the error of f whether the store holds the lease now: nil means that
-// next was written, and [lease.ErrConflict] that another client may have the lease.
+// If the new record is a grant for which the server is too busy, Swap returns the error of [Gate.Admit], and
+// does not call f. Otherwise the error of f tells the Gate whether the store now holds the lease. The error
+// nil means that f has written the new record. The error [lease.ErrConflict] means that another client may
+// have the lease.
 func (g *Gate) Swap(name string, old, next lease.Record, f func(Request) error) error {
 	var r Request
 	switch grants := next.Epoch > old.Epoch; {

@@ -36,8 +36,8 @@ type seenRecord struct {
 }
 
 // Correct returns snap. If the lease has ended although snap does not show it, Correct first sets snap.Now to
-// the end of the lease. The parameter behind is how far the clock of the server is behind the last change of
-// the record.
+// the end of the lease. The last parameter is the time by which the clock of the server lags behind the last
+// change of the record.
 func (c *LateClock) Correct(name string, snap lease.Snapshot, behind time.Duration) lease.Snapshot {
 	left := snap.Record.Until.Sub(snap.Now)
 	c.mu.Lock()

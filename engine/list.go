@@ -8,12 +8,14 @@ import (
 )
 
 // List makes the sequence that the method List of a [lease.Lister] or a [Backend] returns for the given
-// prefix. The function list must read the leases, for example page by page, and yield each of them. If one
-// lease cannot be read, list yields it with the error. If list cannot read the rest, it returns an error,
-// which is yielded last. When yield returns false, list must return, and its result is ignored.
+// prefix. The caller's function reads the leases, for example page by page, and yields each of them. If one
+// lease cannot be read, the function yields it with the error. If the function cannot read the rest, it
+// returns an error, which List yields last. When yield returns false, the function must return, and List
+// ignores its result.
 //
-// If [lease.CheckName] rejects the prefix, or if ctx is done, only the error is yielded, and list is not
-// called. If ctx is done at the end, its error is yielded last, because the list may then be incomplete.
+// If [lease.CheckName] rejects the prefix, or if ctx is done, List yields only the error, and does not call
+// the function. If ctx is done at the end, its error is yielded last, because the list may then be
+// incomplete.
 func List[E any](ctx context.Context, prefix string, list func(yield func(E, error) bool) error) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		stopped := false

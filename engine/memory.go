@@ -32,9 +32,10 @@ func (m *Memory) Len() int {
 	return len(m.byName)
 }
 
-// Note tells m the result of a Swap. If the Swap has succeeded and the record is Leased, Note stores snap
-// under name, and otherwise deletes the record of the name. If err wraps [lease.ErrUnsent], Note changes
-// nothing. If m is full, Note deletes the record of another name, chosen at random.
+// Note tells m the result of a Swap. If the Swap has succeeded and the record is Leased, Note stores the
+// Snapshot of the lease. If the Swap has failed, or if the record is not Leased, Note deletes what m has
+// stored for the lease. If err wraps [lease.ErrUnsent], Note changes nothing. If m is full, Note deletes the
+// record of another name, chosen at random.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if errors.Is(err, lease.ErrUnsent) {
 		return

@@ -8,8 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is what a Store knows about a name: the newest entry that the Backend has returned, and when
-// its state can end at the earliest and latest. All times are elapsed times of the Store's clock.
+// An observation is what a Store knows about a name: the newest entry that the Backend has returned, and a
+// lower and an upper bound of the time at which the state of this entry ends. All times are elapsed times of
+// the Store's clock.
 type observation struct {
 	Entry
 	nextAfter time.Duration // no later entry was committed before this time
@@ -27,14 +28,16 @@ func newUnaged(e Entry, nextAfter, now time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: now}
 }
 
-// newAged returns an observation of an entry that was committed at the time earliest or later.
+// newAged returns an observation of an entry. The parameter earliest is the earliest time at which the entry
+// may have been committed.
 func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// mergedWith returns the observation that replaces old when a newer entry has been read, whose own
-// observation is next. If both entries are breaks with the same ID and Epoch, the result has the earlier of
-// their upper bounds and the earlier of their lower bounds. Otherwise the result is next.
+// When a newer entry has been read, mergedWith merges its observation with the old observation, and returns
+// the result. If both entries are breaks with the same ID and Epoch, the result has the earlier of their
+// upper bounds and the earlier of their lower bounds. Otherwise the result is the observation of the newer
+// entry.
 func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -46,9 +49,9 @@ func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	return next
 }
 
-// leftAtLeast returns for how long, from the given time, the state of the lease certainly lasts. The result
-// holds even if another clock runs faster than c, provided that both stay within [Options.MaxClockDrift]. If
-// the observation has no lower bound, the result is zero or negative.
+// leftAtLeast returns how much time is certainly left at the given time until the state of the lease ends.
+// The result holds even if another clock runs faster than c, provided that both stay within
+// [Options.MaxClockDrift]. If the observation has no lower bound, the result is zero or negative.
 func (o *observation) leftAtLeast(c *stopwatch, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }

@@ -13,10 +13,10 @@ import (
 const HighestFloor = math.MaxInt64 - 1
 
 // CheckOptions checks the options that most stores have, and returns the epoch of floor, or 0 if floor is
-// empty. The parameter most is the highest epoch that floor may have. Most stores pass [HighestFloor].
+// empty. The last parameter is the highest epoch that the floor may have. Most stores pass [HighestFloor].
 //
-// If limits are out of range, names is negative, or floor is malformed or too high, CheckOptions returns a
-// [*lease.FieldError] that names the field, such as Options.Names.
+// CheckOptions rejects Limits that are out of range, a negative number of names, and a floor that is
+// malformed or too high. The error is then a [*lease.FieldError] that names the field, such as Options.Names.
 func CheckOptions(limits lease.Limits, names int, floor lease.Token, most uint64) (epoch uint64, err error) {
 	bad := new(lease.FieldError)
 	if errors.As(limits.Validate(), &bad) {

@@ -16,19 +16,20 @@ import (
 // Poller reads the versions of all watched leases, and signals the leases whose version has changed. One
 // goroutine polls for all watches, and runs only while there are any.
 //
-// A change is signalled within Every and the time that Read takes, even if the process that made the change
-// has crashed. While Read fails, signals are late, but none is lost, because the next successful Read shows
-// what has changed.
+// The Poller signals a change at its next poll, even if the process that made the change has crashed. With
+// the default interval, the signal therefore comes after at most 1 s and the time that one Read takes. While
+// Read fails, signals are late, but none is lost, because the next successful Read shows what has changed.
 //
 // The exported fields must be set before the first call. A Poller is safe for concurrent use.
 type Poller struct {
 	// Every is the time between two polls. Default: 1 s.
 	Every time.Duration
 
-	// Read reads the versions of the given names, and passes each to seen. A version is any text that differs
-	// after each change for which [NeedsSignal] returns true. For a name without a record, pass a text that
-	// no record has as its version, such as "". For a record that cannot be read, pass the text of the error.
-	// A name that Read does not pass to seen counts as unchanged.
+	// The function Read reads the versions of the given names, and calls the function seen with each name and
+	// its version. A version is any text that differs after each change for which [NeedsSignal] returns true.
+	// For a name without a record, pass a text that cannot be the version of a record, such as "". For a
+	// record that cannot be read, pass the text of the error. A name that Read does not pass to seen counts
+	// as unchanged.
 	//
 	// Read should need only one request, even for many names. The context of Read ends after 10 s, or when
 	// the Poller is closed. After an error, the Poller calls Read again. After a [lease.PermanentError], the

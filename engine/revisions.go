@@ -16,11 +16,12 @@ import (
 // The grace begins when the break is committed. The holder's Store only knows that this happened after the
 // Store last knew the record to be unchanged, and counts the grace from that time. Without a RevisionReader,
 // that time is the last renewal, or the last poll that called [Store.Observe]. With a RevisionReader, the
-// Store also reads the Revision if it has written nothing for a fifteenth of the duration of a lease that it
-// holds and watches, at most 4 s. One such request serves all leases of the Store.
+// Store also reads the Revision while it holds and watches a lease but writes nothing. For a lease of 30 s,
+// the Store does so after 2 s without a write, a fifteenth of the duration. For a lease of one minute or
+// more, the Store does so after 4 s without a write. One such request serves all leases of the Store.
 type RevisionReader interface {
-	// Revision returns a number that is lower than the Revision of every entry that is committed, under any
-	// name, after the call of Revision began.
+	// Revision returns a number that is lower than the Revision of every later entry. An entry of any name is
+	// a later entry if it is committed after the call of Revision began.
 	Revision(ctx context.Context) (int64, error)
 }
 
@@ -57,8 +58,9 @@ func (r *revisions) add(revision int64, after time.Duration) {
 	*r = append(*r, knownRevision{revision, after})
 }
 
-// earliest returns a time after which an entry with the given Revision was certainly committed: the latest
-// that the revisions prove, or the parameter known if that is later.
+// The method earliest returns a time after which an entry with the given Revision was certainly committed.
+// The caller passes the latest such time that it already knows. If the revisions prove a later time, the
+// method returns the later time.
 func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	for _, one := range r {
 		if one.revision < revision {

@@ -18,11 +18,12 @@ const (
 // A room decides whether the server can renew one more lease: it compares how many renewals a second the held
 // leases need with how many the server can do. The caller holds a lock.
 //
-// What the server can do is measured only while requests queue up and most of them are renewals, which can be
-// cheaper than other requests. A single measurement can be wrong, for example because the machine was busy
-// with something else, so only the mean of several consecutive measurements counts. Afterwards the server may
-// become faster, so the bound grows until renewals queue up and the server is measured again. The bound grows
-// slowly, because the process goes on holding a lease that was acquired beyond the limit.
+// The Gate measures how many renewals the server can do only while requests queue up and most of them are
+// renewals, because renewals can be cheaper than other requests. A single measurement can be wrong, for
+// example because the machine was busy with something else, so only the mean of several consecutive
+// measurements counts. Afterwards the server may become faster, so the bound grows until renewals queue up
+// and the server is measured again. The bound grows slowly, because the process goes on holding a lease that
+// was acquired beyond the limit.
 type room struct {
 	held  map[string]holding // by the name of the lease
 	load  float64            // how many renewals a second the held leases need
@@ -45,8 +46,8 @@ type holding struct {
 }
 
 // answered counts a request that the server has carried out, with the given number of renewed leases and of
-// other requests. The parameter most says whether the server is probably at its limit, because other requests
-// are waiting.
+// other requests. The last parameter is true if other requests are waiting, so that the server is probably at
+// its limit.
 func (r *room) answered(now time.Time, renewals, others int, most bool) {
 	r.requests += max(1, renewals+others)
 	r.renewals += renewals
@@ -95,7 +96,8 @@ func (r *room) admit(now time.Time, name string, d time.Duration) error {
 	return nil
 }
 
-// half returns when half of the time of a held lease is over, or the zero time if the lease is not held.
+// The method half returns the time at which half of the time of a held lease is over. If the lease is not
+// held, the method returns the zero time.
 func (r *room) half(name string) time.Time {
 	h, ok := r.held[name]
 	if !ok {
@@ -107,8 +109,8 @@ func (r *room) half(name string) time.Time {
 // nearlyFull reports whether the held leases need at least half of the renewals that the server can do.
 func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 
-// full returns the error of a refused acquire. The parameter more is the load that its lease would have
-// added.
+// The method full returns the error of a refused acquire. Its first parameter is the load that the lease
+// would have added.
 func (r *room) full(more float64, err error) error {
 	return &FullError{r.load + more, r.does, len(r.held), err}
 }

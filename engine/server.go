@@ -41,14 +41,15 @@ const leastWait = 250 * time.Millisecond
 // that connects again after each request would never get an answer.
 const connectPatience = 3 * time.Second
 
-// Ended records the result of a request, and decides whether the client leaves the server. The parameter
-// wrong means that the server has answered that it cannot serve. If wrong is true, or if the request got no
-// answer in time, Ended calls leave, which must close the connections and must not call the Server. There are
-// two exceptions: the server has answered a later request, so that it is only slow, or another request has
-// already closed this connection.
+// The method Ended must be called with the result of each request. It decides whether the client leaves the
+// server. The parameter wrong must be true if the server has answered that it cannot serve. In this case, or
+// if the request got no answer in time, the method Ended calls the function leave. This function must close
+// the connections and must not call the Server. The method Ended does not call the function leave if the
+// server has answered a later request, because such a server is only slow. The method also does not call the
+// function if another request has already closed this connection.
 //
-// If leave returns true, the contexts of all watches end, so that the watches begin again at the next server.
-// The contexts do not end a second time until a server has answered a request.
+// If the function leave returns true, the contexts of all watches end, so that the watches begin again at the
+// next server. The contexts do not end a second time until a server has answered a request.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()
@@ -71,7 +72,7 @@ func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	}
 }
 
-// Watch returns a context for a watch, which ends when the client leaves the server. The result number is how
+// Watch returns a context for a watch, which ends when the client leaves the server. Watch also returns how
 // often the client has left a server.
 func (s *Server) Watch(ctx context.Context) (watching context.Context, cancel context.CancelFunc, number int) {
 	s.mu.Lock()

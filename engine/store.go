@@ -27,9 +27,10 @@ type Backend interface {
 	// fewer requests.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// Swap replaces the entry of the given name with next if its version is old, and returns the committed
-	// entry. For the errors, see [lease.Store]. After a conflict, Swap returns the current entry, or an entry
-	// without a Version if the Backend does not know the current one.
+	// If the entry of the given name still has the given version, Swap replaces it with the new record, the
+	// parameter next. Swap then returns the committed entry. For the errors, see [lease.Store]. After a
+	// conflict, Swap returns the current entry, or an entry without a Version if the Backend does not know
+	// the current one.
 	Swap(ctx context.Context, name, old string, next Retained) (Entry, error)
 
 	// List returns the entries whose names begin with prefix, by the rules of [lease.Lister].
@@ -46,8 +47,9 @@ type Options struct {
 	Limits lease.Limits
 
 	// Names is the largest number of lease names that the Store remembers, not counting watched names. Beyond
-	// that number, the Store drops the name that was used least recently. A name that the Store has only seen
-	// in [Store.List] displaces no other name, and so may not be remembered. Default: [DefaultNames].
+	// that number, the Store drops the name that was used least recently. The Store drops no name to remember
+	// another name that it has only seen in [Store.List]. A full Store therefore does not remember a name
+	// that was only listed. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run. With
@@ -136,9 +138,10 @@ func (s *Store) load(ctx context.Context, name string, load reading) (lease.Snap
 	return s.see(name, e, sentAt, false), nil
 }
 
-// Observe records the entry that the function read returns, as Load does. A Backend that polls calls Observe
-// for each poll of a watch, so that the grace of a break counts from the last poll, and not from the last
-// renewal. Observe returns the error of read, and records nothing if the entry has no Version.
+// Observe calls the given function to read the entry of the name, and stores this entry as Load does. A
+// Backend that polls calls Observe for each poll of a watch, so that the grace of a break counts from the
+// last poll, and not from the last renewal. Observe returns the error of the function, and stores nothing if
+// the entry has no Version.
 func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.Context, name string) (Entry, error)) error {
 	e, sentAt, err := s.read(ctx, name, read)
 	if err == nil && e.Version != "" {
@@ -149,7 +152,7 @@ func (s *Store) Observe(ctx context.Context, name string, read func(ctx context.
 
 type reading = func(ctx context.Context, name string) (Entry, error)
 
-// read returns the entry that f reads, and the elapsed time at which f was called.
+// The method read returns the entry that f reads, and the time on the Store's clock at which f was called.
 func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sentAt time.Duration, err error) {
 	if err := lease.CheckName(name); err != nil {
 		return e, 0, err
@@ -162,13 +165,14 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 	return e, sentAt, err
 }
 
-// Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
-// record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the current entry
-// if the Backend has returned that entry. If next is a grant, Swap raises its Epoch above [Options.Floor].
+// Swap replaces the record of the given name with a new record, the parameter next, and returns the new
+// Snapshot. If the version of the record is no longer old.Version, Swap returns [lease.ErrConflict], with the
+// Snapshot of the current entry if the Backend has returned that entry. If the new record is a grant, Swap
+// raises its Epoch above [Options.Floor].
 //
-// Swap does not write next.Until, but how much time is left until then, rounded up to a multiple of 1 ms, and
-// at least 1 ms. If [lease.CheckName] rejects the name or [lease.Record.ValidateAfter] the new record, Swap
-// returns the error and sends no request.
+// Swap does not write the field Until of the new record. Instead, it writes how much time is left until then,
+// rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] rejects the name, or if
+// [lease.Record.ValidateAfter] rejects the new record, Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -256,17 +260,18 @@ func (s *Store) Note(name string, e Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// e has not come from a request of the Store, so nextAfter can only be the time earliest as well.
+		// No request of the Store has returned the entry e, so the Store also knows no better value for its
+		// field nextAfter than the variable earliest.
 		earliest := s.revisions.earliest(e.Revision, last.nextAfter)
 		*last = last.mergedWith(newAged(e, earliest, s.clock.Elapsed(), earliest), &s.clock)
 	}
 }
 
-// see records the entry e that a request of the Store has returned, and returns the Snapshot of the newest
-// known entry, which can be newer than e. The request was sent at the elapsed time sentAt or later. If the
-// Store already knew a newer entry at that time, the server has lost that entry, for example because the
-// server was restored from a backup. The Store then replaces the newer entry with e. If fromList is true, e
-// comes from a list, and must not displace the entry of another name.
+// The method see stores the entry e, which a request of the Store has returned. The method returns the
+// Snapshot of the newest known entry, which can be newer than e. The request was sent at the elapsed time
+// sentAt or later. If the Store already knew a newer entry at that time, the server has lost that entry, for
+// example because the server was restored from a backup. The Store then replaces the newer entry with e. If
+// fromList is true, e comes from a list, and must not displace the entry of another name.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()

@@ -27,8 +27,8 @@ type watched[V any] struct {
 }
 
 // Add returns the channel of a new watch. The channel follows the rules of [lease.Watcher], and so is closed
-// when ctx ends. If the name has no other watch, initial becomes the value of the name. After Close, Add
-// returns the reason that was passed to Close.
+// when ctx ends. If the name has no other watch, the parameter initial becomes the value of the name. After
+// Close, Add returns the reason that was passed to Close.
 func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
