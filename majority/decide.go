@@ -38,12 +38,14 @@ func (d *Decider) Check(ctx context.Context) error {
 	return err
 }
 
-// Token reads the token with which the part of the given view has survived. Call Token if a guard rejects the
-// token of an Outcome as stale, and use the result instead. If the guard rejects that token too, or Token
-// returns an error, go down. Token takes at most Timeout.
+// In a split, the given View describes the member's part of the cluster. Token reads the token with which
+// this part has survived. Call Token if a guard rejects the token of an Outcome as stale, and use the result
+// instead. If the guard also rejects the result, or if Token returns an error, the member must act as after
+// the Decision [Down]. Token takes at most Timeout.
 //
-// The token of an Outcome can be stale if the same split occurs twice within Spread + Delay + Timeout, and
-// the member was undecided in between, or restarted without [Decider.Check].
+// The token of an Outcome can be stale if the same split occurs twice within Spread + Delay + Timeout, which
+// is 27 s by default. Even then, it is stale only if the member was undecided between the two splits, or was
+// restarted without [Decider.Check].
 func (d *Decider) Token(ctx context.Context, v View) (lease.Token, error) {
 	v, err := v.sorted(d.self)
 	if err != nil {
@@ -121,7 +123,7 @@ type attempt struct {
 	maybe bool     // whether the lease may have been granted to id, or may still be
 }
 
-// run sends requests until there is a decision. The context limited is ctx with the time limit of a decision.
+// run sends requests until there is a decision. The second context is ctx with the time limit of a decision.
 func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 	if t.began.Before(t.heldUntil) {
 		t.id = t.held

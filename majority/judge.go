@@ -10,8 +10,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what a member sees of the cluster. The names may be in any order. If only members with a certain
-// role count, for example, leave the others out of both lists. A member in neither list can call Decide, too.
+// A View is what a member sees of the cluster. The names may be in any order. If, for example, only the
+// members with one particular role decide, leave all other members out of both lists. A member in neither
+// list can call Decide, too.
 type View struct {
 	Reachable   []string // the members that this member reaches, including itself
 	Unreachable []string // the other members that have not left
@@ -50,9 +51,9 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// mark returns the owner of the lease by which the given member tells its part that it has acquired the
-// lease. The mark contains the token of the first acquire, which all survivors use, because writing the mark
-// gives the lease a newer token.
+// A member that has acquired the lease then writes a mark into the record, as the owner of the lease, for the
+// other members of its part. The method mark returns this owner. The mark contains the token of the first
+// acquire, which all survivors use, because writing the mark gives the lease a newer token.
 func (v *View) mark(member string, tok lease.Token) string {
 	return v.part() + "-" + string(tok) + " " + member
 }
@@ -76,7 +77,8 @@ func readMark(owner string) (part string, tok lease.Token, member string) {
 	return part, lease.Token(text), member
 }
 
-// claim returns the owner with which a member acquires the lease, until it writes the mark.
+// The function claim returns the owner for the acquire of a member. After the acquire, the member replaces
+// this owner with a mark.
 func claim(member string) string { return "claim " + member }
 
 // An observation is the answer to one request of a member.

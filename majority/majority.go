@@ -24,8 +24,8 @@ type Options struct {
 	Timeout time.Duration
 
 	// Spread is the longest time that may pass between the first and the last call of Decide in one split.
-	// The lease lasts twice as long as Delay, Timeout and Spread together, 54 s by default, which the
-	// authority must allow. Default: 20s.
+	// The lease lasts for twice the sum of Delay, Timeout and Spread. By default, this is 54 s. The authority
+	// must allow leases of this duration. Default: 20s.
 	Spread time.Duration
 
 	// Interval is the time between two requests of a member. Default: Timeout/10.
