@@ -19,9 +19,10 @@ func (s *Store) newAbsence(epoch uint64) *entry {
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// forget removes the entry e, after it has replaced the absence, the common entry of all unknown names. The
-// Epoch of the new absence is not lower than that of e, so that the tokens of the name never decrease. The
-// new absence has a new version, so that a Swap with the version of the removed entry returns a conflict.
+// The method forget removes the entry e. Its name then shares one common entry with all other unknown names,
+// and the method first replaces this common entry with a new one. The Epoch of the new common entry is not
+// lower than that of e, so that the tokens of the name never decrease. The new common entry has a new
+// version, so that a Swap with the version of the removed entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
 	for {
 		old := s.absence.Load()
@@ -43,7 +44,8 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 	for ; checks > 0 && elapsed >= sh.rest && sh.used.head != nil; checks-- {
 		if sh.turn <= 0 {
-			// A record that is written during this round is due one retention time later at the earliest.
+			// If a record is written during this round, the Store must keep it for at least one retention
+			// time from now.
 			sh.turn, sh.soonest = sh.used.size, add(elapsed, s.retention)
 		}
 		e := sh.used.head
@@ -70,8 +72,9 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// never is the result of dueAt for a record that the Store must not delete. sweep needs to compare with it,
-// because the elapsed time of an injected clock can be as large.
+// The constant never is the result of dueAt for a record that the Store must not delete. The method sweep
+// must compare with this constant, because an injected clock can return an elapsed time that is as large as
+// the constant.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d, or never if the sum overflows.

@@ -157,8 +157,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return snap, nil
 }
 
-// put stores the record next in the entry e, or in a new entry if the Store has no record of the name. Then
-// put signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
+// The method put stores the record in the entry e, or in a new entry if the Store has no record of the name.
+// Then put signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
 // record that was just stored, the returned entry is no longer in the shard. The caller holds the shard's
 // mutex.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
@@ -202,8 +202,8 @@ const notMade = "memory: use of a zero Store: New makes one"
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// find returns the entry of the name, or the absence, the common entry of all unknown names. The caller holds
-// the mutex of the shard.
+// The method find returns the entry of the name. If the Store has no record of the name, the method returns
+// the common entry of all unknown names. The caller holds the mutex of the shard.
 func (s *Store) find(sh *shard, hash uint64, name string) (*entry, error) {
 	if e := sh.entry(hash, name); e != nil {
 		return e, nil

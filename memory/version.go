@@ -1,9 +1,10 @@
 package memory
 
 // There are two kinds of versions. The version of a written record contains the number of the write in its
-// shard. All unknown names share one entry, the absence, and the version of an unknown name contains its
-// number. When the Store deletes a record, it replaces the absence by a new one with a higher number. A name
-// always belongs to the same shard, where neither kind uses a number twice, so its versions never repeat.
+// shard. All unknown names share one common entry (see newAbsence), and the version of an unknown name
+// contains the number of this entry. When the Store deletes a record, it replaces the common entry with a new
+// one, which has a higher number. The versions of a name never repeat, because the name always belongs to the
+// same shard, and the numbers of both kinds only increase.
 const (
 	swapKind    = '.'
 	absenceKind = '~'
