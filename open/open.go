@@ -89,7 +89,7 @@ var elsewhere = map[string]string{
 
 // Register makes [Store] open URLs with the given scheme by calling f. The form shows users what such a URL
 // looks like, for example "redis://HOST:PORT[/NUMBER]". If the scheme is a second name of another scheme,
-// pass an empty form. The package of a store calls Register from its function init. Register panics if f is
+// pass an empty form. The package of a store calls Register from its init function. Register panics if f is
 // nil, or if the scheme is malformed or already registered.
 func Register(name, form string, f Opener) {
 	mu.Lock()
