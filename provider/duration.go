@@ -63,7 +63,6 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText parses the text as Set does.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// fields returns pointers to the fields of s, by the names of the fields in a configuration.
 func (s *Settings) fields() map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"duration": &s.Duration, "renewInterval": &s.RenewInterval, "requestTimeout": &s.RequestTimeout, "retryDelay": &s.RetryDelay,
@@ -106,7 +105,7 @@ func givenTwice(data []byte) error {
 	return nil
 }
 
-// MarshalYAML returns the fields that MarshalJSON writes as a map, for packages that encode YAML.
+// MarshalYAML returns a map with the same fields that MarshalJSON writes, for packages that encode YAML.
 func (s Settings) MarshalYAML() (any, error) { return s.texts(), nil }
 
 // UnmarshalYAML decodes the same fields as [Settings.UnmarshalJSON], with the same errors. If unmarshal
