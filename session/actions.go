@@ -15,7 +15,8 @@ import (
 )
 
 // Actions are the functions that carry out the effects of one input to the state machine. Of these functions,
-// only the hooks of the Trace may block, and the function that sets the alarm if Clock.After blocks.
+// only two kinds may block: the hooks of the Trace, and the function that sets the alarm, which may block if
+// Clock.After blocks.
 type actions struct {
 	acts    []func() // called before the requests are sent, for example to end contexts
 	sends   []*sending
@@ -43,9 +44,9 @@ func (a *actions) hook(f func()) {
 	}
 }
 
-// perform calls the functions in order, and sends each request on a goroutine of its own. If a hook panics or
-// calls runtime.Goexit, perform still delivers the outcomes, so that no caller waits forever, and then the
-// panic continues.
+// The method perform calls the functions in order, and sends each request on a goroutine of its own. Even if
+// a hook panics or calls runtime.Goexit, the method delivers the outcomes, so that no caller waits forever.
+// Then the panic continues.
 func (a *actions) perform() {
 	defer a.done()
 	callAll(a.acts)
@@ -158,7 +159,7 @@ func (s *Session) take(now time.Time) *actions {
 	return p
 }
 
-// A sending is a request on its way to the authority, which [tasks.Call] carries out.
+// The type sending describes a request to the authority, which [tasks.Call] carries out.
 type sending struct {
 	s        *Session
 	ctx      context.Context // has the values of the caller's context; may have ended

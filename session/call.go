@@ -37,9 +37,10 @@ func (s *Session) Acquire(ctx context.Context) (bool, error) {
 // AcquireWithToken is like [Session.Acquire], but also returns the fencing token of the lease, which is empty
 // unless AcquireWithToken returns true.
 //
-// Concurrent calls are served one after the other. If ctx ends, a call returns the error of ctx at once, and
-// if Release or Close is called, [lease.ErrReleased]. If the authority grants the lease to such a call, the
-// Session releases it before it serves the next call.
+// Concurrent calls are served one after the other. If ctx ends, a call returns the error of ctx at once. If
+// Release or Close is called, an Acquire that is still running returns [lease.ErrReleased] at once. If the
+// authority grants the lease to a call that has already returned, the Session releases the lease before it
+// serves the next call.
 //
 // If the authority did not answer a release, the Session sends the release again at the next call of Release
 // or Close, or when an Acquire is refused because the lease is still locked. A finite lease ends even without
@@ -131,9 +132,9 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 // HandOver gives the lease to another Session, the receiver. The parameter to is the [Session.ID] of the
 // receiver. The authority replaces the ID of the sender with that of the receiver in one step, so no other
 // holder can acquire the lease in between. When the receiver next calls Acquire, the authority grants the
-// lease with a newer token, unless the lease has ended before. Until the receiver calls Acquire, the lease
-// stays locked, and its record has the Owner of the sender. If the receiver crashes before it calls Acquire,
-// a finite lease stays locked until it expires, and an infinite one until it is broken.
+// lease with a newer token, unless the lease has ended before that call. Until the receiver calls Acquire,
+// the lease stays locked, and its record has the Owner of the sender. If the receiver crashes before it calls
+// Acquire, a finite lease stays locked until it expires, and an infinite one until it is broken.
 //
 // HandOver ends the sender's term as Release does, even if HandOver returns an error, because the receiver
 // may already hold the lease. The handlers of OnLost are not called. HandOver returns
@@ -160,8 +161,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
-// relinquish makes a call that may end the term, such as Release. If ctx is a context of WhileHeld, which the
-// call itself ends, relinquish still waits for the answer.
+// relinquish makes a call that may end the term, such as Release. The call itself ends the contexts of
+// WhileHeld. Even if ctx is one of these contexts, relinquish waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -177,8 +178,9 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 
 // ID returns the ID to which another holder can hand the lease over, with [Session.HandOver]. While the
 // Session holds the lease, the result is the ID of the lease, and otherwise the ID that the next Acquire
-// proposes. Do not call ID just to write a log record: after the call, Release also releases a lease that
-// another holder has handed over to the returned ID, until the ID changes.
+// proposes. Do not call ID just to write a log record, because another holder may hand its lease over to the
+// returned ID. Until the ID changes, Release must therefore also release any lease that was handed over to
+// this ID.
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
 // returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked until it

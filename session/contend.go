@@ -29,8 +29,8 @@ func (r *runner) reportContention(info ContendInfo) {
 	}
 }
 
-// tryUntilGranted tries to acquire the lease until an attempt is granted. If unknown is true, the lease may
-// have been granted, or may still be, and the caller must call ReleaseUncertain.
+// tryUntilGranted tries to acquire the lease until an attempt is granted. If the result unknown is true, the
+// authority may have granted the lease, or may still grant it. The caller must then call ReleaseUncertain.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++

@@ -17,9 +17,13 @@ import (
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default is used.
 //
 // New returns an error if a field is out of range. A duration below 1 ms is usually a number without a unit,
-// so New accepts it only in Margin and MaxClockJump. New also returns an error unless a failed renewal can be
-// retried before the work must stop: RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow must not
-// exceed U - sent, the time for which the Session relies on one grant (see the package documentation).
+// so New accepts it only in Margin and MaxClockJump. New also returns an error if a failed renewal could not
+// be retried before the work must stop. This condition must hold:
+//
+//	RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow <= U - sent
+//
+// In this formula, U - sent is the time for which the Session relies on one grant (see the package
+// documentation).
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The Owner
 	// appears in the log records, and in the record of the lease that [lease.Inspect] returns. An Owner
@@ -30,8 +34,9 @@ type Options struct {
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. That holder loses the
 	// lease with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner
-	// is dead, for example because the process has crashed and restarted. TakeOver turns Watch on, because an
-	// earlier holder that is still alive, and has set TakeOver too, then soon learns of its loss.
+	// is dead, for example because the process has crashed and restarted. TakeOver also turns Watch on. If
+	// the earlier holder is still alive after all, and has set TakeOver too, the watch soon shows this holder
+	// that it has lost the lease.
 	//
 	// TakeOver needs an Owner. A lease that is breaking is not taken over. If the authority does not report
 	// the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
@@ -42,9 +47,10 @@ type Options struct {
 	// the lease stays locked until somebody breaks it.
 	Duration time.Duration
 
-	// RenewInterval is the time between two renewals. The Session limits it to half of U - sent, the time for
-	// which the Session relies on one grant. An infinite lease is renewed, too, because the answer shows
-	// whether the lease was broken. Default: Duration/3, or 10 s for an infinite lease.
+	// RenewInterval is the time between two renewals. The Session limits RenewInterval to half of the time
+	// for which it relies on one grant. The package documentation calls this time U - sent. An infinite lease
+	// is renewed, too, because the answer shows whether the lease was broken. Default: Duration/3, or 10 s
+	// for an infinite lease.
 	//
 	// The Session shortens each interval at random by up to a tenth, and the first one after an Acquire by up
 	// to nine tenths. So leases that were acquired together are renewed at different times.
@@ -193,8 +199,8 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// fraction returns d/n, limited to the range from shortest to longest. A default computed from an invalid d
-// is therefore valid, so that the caller gets an error only for d itself.
+// The function fraction divides d by n, and limits the result to the range of a valid duration. A default
+// computed from an invalid d is therefore valid, so that the caller gets an error only for d itself.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
@@ -206,8 +212,7 @@ func badOption(field string, value any, bound string) error {
 	return &lease.FieldError{Field: "Options." + field, Value: fmt.Sprint(value), Bound: bound, Code: lease.ErrOption}
 }
 
-// inRange checks the range of each field. The default of StopWindow may be shorter than the constant
-// shortest.
+// inRange checks the range of each field. The default of StopWindow may be less than 1 ms.
 func (o *Options) inRange(given *Options) error {
 	var errs []error
 	refuse := func(field string, value any, bound string) { errs = append(errs, badOption(field, value, bound)) }
@@ -327,8 +332,8 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 	return high * time.Millisecond
 }
 
-// timeLeft returns how much time is left before U after a renewal and its retry have both timed out. The
-// StopWindow must fit into the time that is left.
+// timeLeft returns how much time is left until U if a renewal and its retry both time out. The StopWindow
+// must fit into the time that is left.
 func (o *Options) timeLeft() time.Duration {
 	machine := o.machine()
 	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay

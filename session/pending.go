@@ -18,7 +18,8 @@ type pendingCall struct {
 // A caller receives the outcome of its call. The method answer is called once, and must not block.
 type caller interface{ answer(holder.Outcome) }
 
-// An input passes the call with number n to the state machine.
+// The type input is a function that passes a call to the state machine. The parameter n is the number of the
+// call.
 type input func(m *holder.Machine, n uint64)
 
 // begin passes a new call to the state machine, and returns the number of the call.

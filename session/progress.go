@@ -26,7 +26,8 @@ func Progress(ctx context.Context) {
 
 type progressKey struct{}
 
-// A progress records when the function of one call of Run last called Progress.
+// The type progress belongs to one call of Run. It contains the time at which the function of Run last called
+// Progress.
 type progress struct {
 	outer *progress // the progress of the Run whose function has called this Run; nil if there is none
 	clock lease.Clock
@@ -44,7 +45,8 @@ func (r *runner) watched(f func(context.Context, lease.Token) error) func(contex
 	}
 }
 
-// watch calls f, and calls stall if f makes no progress for the ProgressTimeout.
+// The method watch calls the function f. If f makes no progress for the ProgressTimeout, the method also
+// calls the function stall.
 func (r *runner) watch(ctx context.Context, stall func(why error), f func(context.Context) error) error {
 	if r.ProgressTimeout == 0 {
 		return f(ctx)

@@ -21,7 +21,8 @@ import (
 // if a time is negative. Except for WakeJitter, a time that is not zero must also be at least 1 ms.
 type RunOptions struct {
 	// AcquireInterval is the time between two attempts to acquire the lease, shortened at random by up to
-	// half. Run waits for an AcquireInterval after a failed attempt, and if the Lease is not a
+	// half. Run waits for an AcquireInterval after each failed attempt. After an attempt that was refused
+	// because another holder has the lease, Run waits for an AcquireInterval only if the Lease is not a
 	// [lease.Waiter]. While attempts keep failing, the interval doubles each time, up to 10 s or
 	// AcquireInterval, whichever is longer. Default: 1 s.
 	AcquireInterval time.Duration
@@ -46,8 +47,8 @@ type RunOptions struct {
 	//
 	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
 	// [lease.ErrIDMismatch]. After a break, ErrIDMismatch means that another holder has acquired the lease.
-	// If the holder could not reach the authority after the break, the error matches neither of them, so end
-	// the ctx of Run to stop in any case.
+	// If the holder could not reach the authority after the break, the error matches neither ErrBroken nor
+	// ErrIDMismatch. To make sure that Run stops even then, end the ctx of Run.
 	//
 	// Run does not call Again if ctx is done, or after a loss with the Reason [lease.ErrTakenOver], because
 	// two processes could otherwise take the lease from each other forever. TryRun and AcquireWait do not use
@@ -130,10 +131,10 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 // Run acquires the lease, renews it while f runs, and releases it when f has returned. Run waits while
 // another holder has the lease, and tries again while the store does not answer.
 //
-// The context of f ends before another holder can have the lease, and when ctx ends. If f returns within one
-// StopWindow after its context has ended, no other holder works at the same time. The section Conditions of
-// the package documentation lists the exceptions. Goroutines that f starts must use the context of f, and
-// must end before f returns.
+// The context of f ends when ctx ends. If the lease is lost or about to end, the context of f ends before
+// another holder can have the lease. If f returns within one StopWindow after its context has ended, no other
+// holder works at the same time. The section Conditions of the package documentation lists the exceptions.
+// Goroutines that f starts must use the context of f, and must end before f returns.
 //
 // Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil.
 // If the release has failed, the error includes the error of the release. [Stopped] tells an orderly stop
@@ -167,8 +168,8 @@ func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) 
 	return true, takenOver, err
 }
 
-// repeat calls once for one term after another, until once cannot acquire the lease, or Run must not contend
-// again.
+// The function once holds the lease for one term. The method repeat calls this function for one term after
+// another, until the function cannot acquire the lease, or Run must not contend again.
 func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver bool, err error)) error {
 	for {
 		granted, takenOver, err := once()
@@ -306,9 +307,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 	return r, nil
 }
 
-// begin reports whether Run or TryRun may use the Lease. If they may, the caller must call end when it no
-// longer uses the Lease. A Session serves one call at a time, because otherwise the first function to return
-// would release the lease under the others.
+// The method begin reports whether Run or TryRun may use the Lease. If the result is true, the caller must
+// call the returned function when it no longer uses the Lease. A Session serves one call at a time, because
+// otherwise the first function to return would release the lease under the others.
 func (r *runner) begin() (end func(), ok bool) {
 	if r.session == nil {
 		return func() {}, true
@@ -389,7 +390,8 @@ func mustReport(ctx context.Context, cause error, ended bool) bool {
 	return errors.As(cause, new(*lease.LostError)) || ended && !errors.Is(cause, lease.ErrReleased)
 }
 
-// record logs a record, with the name and the owner of the Lease if the Lease has such methods.
+// The method record writes a log record. If the Lease has a name and an owner, they are part of the log
+// record.
 func (r *runner) record(level slog.Level, text string, args ...any) {
 	if owner := r.lease.Owner(); owner != "" {
 		args = append(args, "owner", owner)

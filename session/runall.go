@@ -107,7 +107,7 @@ type attempt struct {
 }
 
 // take acquires the leases from index i on, and holds each of them while it acquires the next. The context of
-// each term is derived from the context of the term before. The leases are released in the background, so
+// each term is derived from the context of the previous term. The leases are released in the background, so
 // that no release has to wait for another one.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {

@@ -130,10 +130,11 @@ func (s *Session) Until() (time.Time, bool) {
 }
 
 // LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
-// lease. The result is false if the lease is not held. While the authority answers every request, this time
-// is at most RequestTimeout + RenewInterval ago, or 2 RequestTimeout if that is longer. If a renewal has to
-// wait because the server is busy, this wait comes on top. While the lease is breaking, LastConfirmed returns
-// when the Session sent the request whose answer determines U.
+// lease. The result is false if the lease is not held. With the default options, this time is at most 15 s
+// ago while the authority answers every request. In general, it is at most RequestTimeout + RenewInterval ago
+// if RenewInterval is longer than RequestTimeout, and otherwise at most 2 RequestTimeout ago. If a renewal
+// has to wait because the server is busy, the duration of this wait must be added to these bounds. While the
+// lease is breaking, LastConfirmed returns when the Session sent the request whose answer determines U.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.Sent, held

@@ -12,9 +12,10 @@ import (
 // failed. The parameter err is what [Run], [TryRun], [AcquireWait] or slots.Run has returned, and ctx the
 // context that was passed to that function.
 //
-// If ctx has ended, Stopped returns true if err is nil, or contains only the error and the cause of ctx,
-// [lease.ErrHeldByOther] and [lease.ErrReleased]. This includes a process that was still waiting for the
-// lease when ctx ended. Stopped returns false if a release or the last attempt to acquire the lease failed.
+// If ctx has ended, Stopped returns true for a nil error. It also returns true if err consists only of errors
+// from this list: the error of ctx, the cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased]. So the
+// stop of a process that was still waiting for the lease is an orderly stop, too. Stopped returns false if a
+// release or the last attempt to acquire the lease failed.
 func Stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && !errors.Is(err, lease.ErrLost) && consistsOf(err, ctx.Err(), context.Cause(ctx), lease.ErrHeldByOther, lease.ErrReleased)
 }

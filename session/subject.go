@@ -30,7 +30,7 @@ func subjectOf(l lease.Lease) subject {
 	return other{l}
 }
 
-// An other adds the missing methods to a Lease that is not a Session.
+// The type other adds the missing methods to a Lease that is not a Session.
 type other struct{ lease.Lease }
 
 func (o other) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
@@ -100,7 +100,7 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
-// holdUntil ends the term with the given token, but leaves the lease locked until the time hold has passed
+// holdUntil ends the term with the given token, but keeps the lease locked until the given time has passed
 // since the grant. It returns false if that time has already passed, or if the term has ended.
 func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
 	due := granted.Add(s.machineOptions.MaxElsewhere(hold))

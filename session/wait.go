@@ -30,7 +30,7 @@ func (s *Session) Wait(ctx context.Context) error {
 }
 
 // waitSpread is like Wait, but when the lease may have ended, it first sleeps for the time that spread
-// returns. So many waiting Sessions do not all read the record at the same time.
+// returns. The sleep prevents many waiting Sessions from reading the record at the same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {

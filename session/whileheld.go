@@ -30,9 +30,9 @@ import (
 // sends no request and returns true.
 //
 // The Session assumes that the work is running until the returned function is called. So call the function
-// even if the context has ended. If the lease is lost before the function is called, the Session does not
-// release the lease until the call, or until the lease has ended by itself. Otherwise another holder could
-// have the lease while the work is running. The function may be called more than once.
+// even if the context has ended. If the lease is lost while the work is running, the Session does not release
+// the lease until the returned function is called, or until the lease has ended by itself. Otherwise another
+// holder could have the lease while the work is running. The function may be called more than once.
 func (s *Session) WhileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	c := notify.NewContext(ctx)
 	var (
