@@ -21,8 +21,8 @@ type shard struct {
 	order  uint64 // a holder that has too many shards first releases those with the highest order
 }
 
-// A move says that a shard should change hands. To carry it out, the process from ends its work and releases
-// the lease of the shard, and the process to acquires this lease.
+// A move says that a shard should change hands. One process then ends its work and releases the lease of the
+// shard, and another process acquires this lease.
 type move struct {
 	name     string
 	from, to string // from is empty if the shard is free
@@ -157,7 +157,8 @@ func receiver(name string, short []string, lacks map[string]int) (best string) {
 	return best
 }
 
-// rankBefore returns how many other members that have room rank above the member id for this shard.
+// rankBefore counts the other members that have room for a shard, and whose rank for this shard is higher
+// than that of the given member.
 func rankBefore(name, id string, members []worker, loads map[string]int) (n int) {
 	own := rank(name, id)
 	for _, m := range members {

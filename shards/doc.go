@@ -24,10 +24,10 @@
 // # Conditions
 //
 // The context of the work ends before another process works on the shard, under the conditions in the
-// documentation of package session. If the work has not stopped Grace and two Intervals after its shard
-// should move, the process that should get the shard breaks the lease of the shard with a grace period. If
-// the work goes on even after this grace period, only the fencing token protects the data, so send the token
-// with each write.
+// documentation of package session. If a shard should move and its work does not stop in time, the process
+// that should get the shard breaks the lease of the shard with a grace period. Before that break, the process
+// waits for Grace and two Intervals from the time at which the shard should have moved. If the work goes on
+// even after this grace period, only the fencing token protects the data, so send the token with each write.
 //
 // # Bounds
 //
@@ -35,16 +35,18 @@
 // a process has started or left, all shares are balanced within two Intervals, plus the time that the work
 // takes to stop. The shards of a crashed process are idle for at most Session.Duration and one Interval.
 //
-// A process may fail to take a free shard of its share, for example because the work on the shard fails
-// there. Another process then takes the shard after at least four Intervals. For the next six times
-// Session.Duration, the shares are computed without that shard. Shards that no process can take are not part
-// of any share either, and [Shard].Err says why they cannot be taken. A process in which all work fails loses
-// its shards, and tries again with one shard after eight times Session.Duration or more.
+// A process may fail to take a free shard that it should get, for example because the work on the shard fails
+// in this process. Another process then takes the shard after at least four Intervals. For some time, the
+// processes compute all shares without that shard: for six times as long as Session.Duration, which is 3
+// minutes with leases of 30 s. Shards that no process can take are not part of any share either, and
+// [Shard].Err says why they cannot be taken. A process in which all work fails loses its shards, and tries
+// again with one shard after eight times Session.Duration or more.
 //
 // # Cost
 //
 // After its start, each process lists the prefix at most once an Interval. If a list takes longer than a
-// twentieth of the Interval, the process makes its Interval 20 times as long as the list takes, but not
-// longer than Session.Duration (or Options.Interval, if that is longer). Every RenewInterval, each shard
-// costs about one request for its renewal. The work of each shard runs on a goroutine of its own.
+// twentieth of the Interval, the process uses an Interval that is 20 times as long as the list takes. For
+// example, the process lists the leases every 20 s if a list takes 1 s. The process does not make the
+// Interval longer than Session.Duration or Options.Interval, whichever is longer. Every RenewInterval, each
+// shard costs about one request for its renewal. The work of each shard runs on a goroutine of its own.
 package shards

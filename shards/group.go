@@ -21,7 +21,7 @@ var (
 	// ErrMoving ends the work of a shard that another process should have.
 	ErrMoving = errors.New("shards: the shard moves to another process")
 
-	// ErrRemoved ends the work of a shard that the function names no longer returns.
+	// ErrRemoved ends the work on a shard whose name is missing from the last result of the function names.
 	ErrRemoved = errors.New("shards: the shard is no longer among the names")
 
 	// ErrStopping ends all work when the context of Run has ended.
@@ -65,23 +65,23 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o}, nil
 }
 
-// Run takes part in the group until ctx ends. It calls work for each shard of this process, on a goroutine of
-// its own.
+// Run takes part in the group until ctx ends. For each shard of this process, Run calls the function work on
+// a separate goroutine.
 //
-// Before each list of the leases, Run calls names, which returns the names of all shards. The context of
-// names ends after Session.RequestTimeout. If names returns an error, or does not return in time, Run reports
-// the error and uses the last answer. When names no longer returns the name of a shard, Run ends the work on
-// that shard. Different processes may briefly get different names.
+// Before each list of the leases, Run calls the function names, which must return the names of all shards.
+// The context of this call ends after Session.RequestTimeout. If the function returns an error, or does not
+// return in time, Run reports the error and uses the last result. If the name of a shard is missing from the
+// result, Run ends the work on that shard. Different processes may briefly get different names.
 //
-// The function work should return soon after its context has ended. The cause of the context is then
-// [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If work returns earlier, Run calls it
-// again after a pause. The pause is Session.Duration/32 at first, and doubles each time until it is
-// Session.Duration. After five errors in a row, Run releases the shard, so that another process can take it,
-// and does not take the shard again for eight times Session.Duration. If work panics, Run releases the lease
-// of its shard, and the panic ends the process.
+// When the context of a call of the function work ends, the call should return soon. The cause of the context
+// is then [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If the call returns earlier, Run
+// calls the function again after a pause. The pause is Session.Duration/32 at first, and doubles each time
+// until it is Session.Duration. After five errors in a row, Run releases the shard, so that another process
+// can take it, and does not take the shard again for eight times Session.Duration. If a call of this function
+// panics, Run releases the lease of its shard, and the panic ends the process.
 //
-// When ctx has ended, Run ends all work, waits until all calls of work and names have returned, releases the
-// leases, and returns nil. Run only returns an error if it cannot begin:
+// When ctx has ended, Run ends all work, and waits until all calls of both functions have returned. Then Run
+// releases the leases and returns nil. Run only returns an error if it cannot begin:
 //
 //   - names or work is nil, or another call of Run uses the Group.
 //   - The store can never grant a request, for example because it does not support the Duration.

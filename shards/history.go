@@ -46,7 +46,7 @@ type own struct {
 	late     int           // the number of polls at which the shard was free, but the earlier work had not ended
 }
 
-// observe records who holds the shard according to a list of the leases.
+// The method observe stores which process holds the shard according to a list of the leases.
 func (h *history) observe(holder string, now time.Time, first bool) {
 	if h.listed && h.holder == holder {
 		return
@@ -98,7 +98,8 @@ func (h *history) mayTake(now time.Time) bool { return h.own == nil && !h.coolsD
 
 func (h *history) coolsDown(now time.Time) bool { return now.Before(h.cooldown.until) }
 
-// fail begins a cooldown. Each further failure in a row doubles the pause, up to the longest.
+// The method fail begins a cooldown. Each further failure in a row doubles the pause, until the pause has
+// reached its upper limit, the last parameter.
 func (h *history) fail(err error, now time.Time, pause, longest time.Duration) {
 	for range h.cooldown.failures {
 		if pause *= 2; pause >= longest {

@@ -8,9 +8,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A machine makes the decisions of one process. It gets each list of the leases, the shards of this process
-// and the time, and computes the View and what the process should do. It has no clock, no lock and no
-// goroutine: the caller passes the time to each method, and never calls two methods at once.
+// A machine makes the decisions of one process. Its inputs are the lists of the leases, the shards of this
+// process, and the time. From these inputs, the machine computes the View and what the process should do. The
+// machine has no clock, no lock and no goroutine: the caller passes the time to each method, and never calls
+// two methods at once.
 //
 // The files testdata/*.txt show what a machine does. TestPlanted replaces pieces of its code, so each of them
 // must occur only once in its file.
@@ -91,8 +92,8 @@ const (
 	// mostFailures is the number of errors in a row after which another process should work on the shard.
 	mostFailures = 5
 
-	// cooldownOfWork is how long a process whose work on a shard has failed does not take this shard, in
-	// Durations.
+	// The constant cooldownOfWork is a number of Durations. If the work on a shard has failed in a process,
+	// the process does not take this shard again for this number of Durations.
 	cooldownOfWork = 8
 )
 

@@ -209,9 +209,9 @@ func (m *machine) members(do *actions) (members []worker) {
 	return members
 }
 
-// counted returns the members and the shards of the plan. Shards that do not count in the plan, or whose
-// names this process does not know, take up room of their holders' Max. A member without room is not in the
-// plan.
+// counted returns the members and the shards of the plan. A member has room for as many shards as its Max
+// allows. The member also needs room for each shard that it holds outside the plan, for example because this
+// process does not know the name of the shard. A member without room is not in the plan.
 func (m *machine) counted(members []worker, shards []shard, hidden map[string]int, now time.Time) (open []worker, counted []shard) {
 	others := maps.Clone(hidden)
 	for _, s := range shards {
@@ -236,8 +236,8 @@ func (m *machine) counted(members []worker, shards []shard, hidden map[string]in
 	return open, counted
 }
 
-// tooMany returns how many of n shards no member may take, because every member has as many shards as its Max
-// allows.
+// If every member takes as many shards as its Max allows, tooMany returns how many of the n shards are left
+// over.
 func tooMany(members []worker, n int, hidden map[string]int) int {
 	for _, w := range members {
 		if w.max == 0 {
@@ -259,7 +259,8 @@ func (m *machine) reportShares(mine, members int, do *actions) {
 	}
 }
 
-// reportStrays reports each drain lease that names no process in two lists in a row.
+// reportStrays reports a drain lease that names no process, but only if two lists in a row have shown this
+// lease.
 func (m *machine) reportStrays(do *actions) {
 	strays := map[string]int{}
 	for _, name := range m.seen.list.strays {

@@ -20,7 +20,7 @@ const (
 )
 
 // updateQuarantine computes how many shards this process accepts. Work goes well if it has run for two
-// Durations without an error. Shards in ended do not count, because their lease has ended.
+// Durations without an error. Shards whose lease has ended do not count.
 func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (reports []report) {
 	q, duration := &m.quarantine, m.o.Session.Duration
 	fine, well := 0, false // fine is the number of works whose last call has not failed

@@ -11,34 +11,34 @@ import (
 // A Trace has functions that a [Group] calls at its events. Each function may be nil. The functions must not
 // block, and several of them can run at the same time.
 type Trace struct {
-	// Taken is called before the work of a shard begins.
+	// The hook Taken is called before the work of a shard begins.
 	Taken func(name string, tok lease.Token)
 
-	// Given is called when this process has released a shard, after the work on it has returned. The
-	// parameter cause is the cause of the work's context, and took is how long the work ran on after this
-	// context had ended.
+	// The hook Given is called when the work on a shard has returned and this process has released the shard.
+	// The parameter cause is the cause of the context of the work. The parameter took is the time that the
+	// work needed to return after its context had ended.
 	Given func(name string, tok lease.Token, cause error, took time.Duration)
 
-	// Lost is called when the context of the work ends because the lease is lost, broken or about to end. At
-	// that time, the work can still be running.
+	// The hook Lost is called when the context of the work ends because the lease is lost, broken or about to
+	// end. At that time, the work can still be running.
 	Lost func(name string, tok lease.Token, err error)
 
-	// Failed is called for each error of the work, for a name that is not valid, and for a lease that this
-	// process could not acquire. The name is empty for an error of a list of the leases or of the function
-	// names.
+	// The hook Failed is called for each error of the work, for a name that is not valid, and for a lease
+	// that this process could not acquire. The name is empty if this process could not list the leases, or if
+	// the function names has failed.
 	Failed func(name string, err error)
 
-	// Broke is called when this process has broken the lease of a shard. The ID is that of the process that
-	// did not release the shard in time.
+	// The hook Broke is called when this process has broken the lease of a shard. The ID is that of the
+	// process that did not release the shard in time.
 	Broke func(name, id string)
 
-	// Idle is called when the number of idle shards has changed. A shard is idle if every process already has
-	// as many shards as its Max allows.
+	// The hook Idle is called when the number of idle shards has changed. A shard is idle if every process
+	// already has as many shards as its Max allows.
 	Idle func(n int)
 
-	// Balanced is called when a list of the leases shows that no shard has to move and that no shard is idle,
-	// unless the list before it showed the same. The arguments are the numbers of this process's shards and of
-	// all processes.
+	// The hook Balanced is called when a list of the leases shows that no shard has to move and that no shard
+	// is idle, unless the list before it showed the same. The arguments are the numbers of this process's
+	// shards and of all processes.
 	Balanced func(mine, members int)
 }
 
@@ -85,8 +85,9 @@ func reportLost(name string, tok lease.Token, err error) report {
 	}
 }
 
-// reportFailed reports an error of a shard, or of a list or the function names if the name is empty. If
-// errors follow each other, it logs only the 1st, 2nd, 4th, 8th and so on.
+// reportFailed reports an error of the shard with the given name. If the name is empty, the process could not
+// list the leases, or the function names has failed. If errors follow each other, it logs only the 1st, 2nd,
+// 4th, 8th and so on.
 func reportFailed(name string, err error, number int) report {
 	return func(g *Group) {
 		if number&(number-1) == 0 {

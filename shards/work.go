@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A holding is a shard that this process acquires or works on, until the process has released its lease.
+// The type holding describes a shard that this process acquires or works on. The holding exists until the
+// process has released the lease of the shard.
 type holding struct {
 	name    string
 	order   uint64
@@ -54,8 +55,8 @@ func (r *run) hold(h *holding) {
 		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
 			r.send(reportGiven(h.name, tok, cause, 0))
 		}
-		// Close sends a release that has failed again. After a loss of the lease, its error says little,
-		// because the store often does not answer.
+		// Close sends a release that has failed again. After a loss of the lease, the error of Close says
+		// little, because the store often does not answer.
 		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
 			r.send(reportFailed(h.name, err, 1))
 		}
