@@ -16,7 +16,8 @@ type announcement struct {
 	lease *member.Lease
 }
 
-// leave ends a call of Run. When the last call ends, leave also releases the announcement.
+// The method leave must be called when a call of Run ends. If no other call is running, the method releases
+// the announcement.
 func (a *announcement) leave(ctx context.Context) {
 	if a.runs.Add(-1) > 0 {
 		return

@@ -26,8 +26,9 @@ type holder struct {
 	foreign  bool // a program that does not use this package, so its lease is never broken
 }
 
-// A machine makes the decisions of one call of Run. It gets each list of the leases, the number of slots and
-// the time, and computes the next step, which a run carries out. It has no clock, no lock and no goroutine.
+// A machine makes the decisions of one call of Run. Its inputs are the lists of the leases, the number of
+// slots, and the time. From these inputs, the machine computes the next step, which a run carries out. The
+// machine has no clock, no lock and no goroutine.
 //
 // The files testdata/*.txt show what a machine does. TestPlanted replaces pieces of its code, so each of them
 // must occur only once in its file.
@@ -77,8 +78,8 @@ func (m *machine) priority(now time.Time) int {
 const patience = 3
 
 // overdue returns how many calls ahead in the queue have not taken a slot although it was free for long
-// enough. When a call leaves the queue, the time starts again, because that call may have held the slot
-// between two polls.
+// enough. When a call leaves the queue, overdue measures again for how long each slot has been free.
+// Otherwise it would ignore that the call may have held a slot between two polls.
 func (m *machine) overdue(l listing, n int, now time.Time) int {
 	var queue []string
 	for _, w := range l.waiters {
@@ -117,8 +118,8 @@ func (s step) toWatch(prefix string, n int) (names []string) {
 }
 
 // decide returns the next step of the waiter me. All waiters that see the same list agree, so each of them
-// takes a different free slot, or breaks a different holder. The number overdue says how many waiters ahead
-// have not taken the slots that were free for them.
+// takes a different free slot, or breaks a different holder. The last parameter is the number of waiters
+// ahead that have not taken the slots that were free for them.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
 	s := step{take: -1, breaks: -1}
 	has := map[string]bool{}

@@ -32,8 +32,7 @@ type run struct {
 	outage   outage
 }
 
-// poll lists the leases and takes the next step. The result done is true if f has been called and has
-// returned.
+// poll lists the leases and takes the next step. It returns true if f has been called and has returned.
 func (r *run) poll(ctx context.Context) (done bool, err error) {
 	r.watches.drain()
 	if r.waiting != nil && !r.waiting.CheckAlive() {

@@ -44,8 +44,9 @@ type Options struct {
 	// holder needs to learn of this, and at most Session.Duration. Default: Session.Duration.
 	Grace time.Duration
 
-	// Polled is called with the result of each poll of Run or TryRun that does not end the call. Several calls
-	// of Run can call Polled at the same time. Run does not go on until Polled has returned. Default: none.
+	// The hook Polled is called after each poll of Run or TryRun, with the result of the poll, unless the
+	// poll ends the call of Run or TryRun. Several calls of Run can call Polled at the same time. Run does
+	// not go on until Polled has returned. Default: none.
 	Polled func(err error)
 }
 

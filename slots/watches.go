@@ -21,8 +21,8 @@ type watches struct {
 	all      sync.WaitGroup
 }
 
-// begin watches the leases with the given names, and ends the watches of all others. If a watch was lost,
-// begin starts all watches again. It does not wait for the authority.
+// The method begin starts watches of the leases with the given names, and ends the watches of all other
+// leases. If a watch was lost, the method starts all watches again. It does not wait for the authority.
 func (ws *watches) begin(ctx context.Context, w lease.Watcher, o *Options, g *tasks.Group, names []string) {
 	again := slices.Equal(ws.names, names)
 	if again && !ws.lost.Load() {
