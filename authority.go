@@ -42,9 +42,9 @@ type Result struct {
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound on the time for which the lease stays locked, counted from the time at
-// which the answer arrived, unless the holder sends another request. The bound is 0 if the lease is not
-// locked, and [Infinite] for an infinite lease.
+// MaxRemaining returns an upper bound on the time for which the lease stays locked if the holder sends no
+// other request. This time counts from the moment at which the answer arrived. The bound is 0 if the lease is
+// not locked, and [Infinite] for an infinite lease.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not know
@@ -63,13 +63,14 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // With the defaults, p must be at least 25 s plus the time for the work. The two RequestTimeouts allow for a
 // slow renewal: the Session then learns of the break later, and counts the remaining time from the moment at
 // which it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, the
-// Session reads the record instead of waiting for its next renewal, so replace RenewInterval by a third
-// RequestTimeout, unless the watch fails.
+// Session reads the record instead of waiting for its next renewal. As long as the watch does not fail, 3
+// RequestTimeout can therefore replace RenewInterval + 2 RequestTimeout.
 //
 // If the store has no clock, the Session counts p from the last time at which it knew its record to be
-// unchanged. Without Watch, the formula above allows for this. With Watch, p must be longer: over etcdlease,
-// kubelease and natslease by a fifteenth of Duration, at most 4 s, and over any other store without a clock
-// by RenewInterval.
+// unchanged. Without Watch, the formula above allows for this. With Watch, p must be longer, by a time that
+// depends on the store. For etcdlease, kubelease and natslease, this time is a fifteenth of Duration, but at
+// most 4 s. For example, it is 2 s with leases of 30 s. For any other store without a clock, this time is
+// RenewInterval.
 //
 // A break never makes a lease longer. If all renewals have succeeded, the lease still lasts for at least
 // Duration - RenewInterval - RequestTimeout when it is broken. A longer grace period needs a longer Duration.

@@ -25,9 +25,9 @@ import "time"
 //
 // For a read, storeNext is always false.
 //
-// Decide is a pure function like [Step]. Decide assumes that r is valid and that now does not go back from
-// one call to the next, and allocates memory only if an argument is bad. Decide does not check the name of
-// the lease, so the caller must call [CheckName].
+// Decide is a pure function like [Step]. Decide assumes that r is valid, and that the time does not go back
+// from one call to the next. Decide allocates memory only if an argument is bad. Decide does not check the
+// name of the lease, so the caller must call [CheckName].
 func Decide(r Record, req Request, l Limits, now time.Time) (next Record, storeNext bool, err error) {
 	if err = l.check(&req); err != nil {
 		r.pass(now)

@@ -6,10 +6,10 @@
 //  1. At the authority, at most one holder has the lease at any instant of the authority's time. The store
 //     must be linearizable and must keep every write that it has acknowledged. If the store has no clock, an
 //     instant is a point in the order of the writes to the store.
-//  2. At the holder, if CheckAlive returns true, the authority still has the lease locked for this holder.
-//     This promise requires that the clocks of the holder and the authority run at nearly the same rate,
-//     within a stated bound, and are never suspended or stepped. Nobody else may end the lease early, whether
-//     by a break, by a take-over, or with the ID of the holder. The store must not lose the record.
+//  2. On the holder's side, if CheckAlive returns true, the authority still has the lease locked for this
+//     holder. This promise requires that the clocks of the holder and the authority run at nearly the same
+//     rate, within a stated bound, and are never suspended or stepped. Nobody else may end the lease early,
+//     whether by a break, by a take-over, or with the ID of the holder. The store must not lose the record.
 //  3. At the resource, after a write with a newer fencing token, no write with an older token is accepted.
 //     All writers must share one guard, which is stored with the data. Package fencing provides guards. Only
 //     this promise protects the data, because a process can pause between its check and its write for longer

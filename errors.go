@@ -187,7 +187,8 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// missing returns the error for an argument that must not be nil, such as "Break.a" for the a of Break.
+// missing returns the error for an argument that must not be nil. If the parameter a of the function Break is
+// nil, for example, the name of the argument is "Break.a".
 func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
@@ -210,8 +211,8 @@ type LostError struct {
 	Err    error  // the last error before the loss; may be nil
 }
 
-// Is reports whether target is [ErrLost], so errors.Is(err, ErrLost) is true for every LostError. For a
-// LostError, [CodeOf] returns the Reason.
+// The method Is makes errors.Is(err, ErrLost) return true for every LostError. For a LostError, [CodeOf]
+// returns the Reason.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Error returns a text with the name of the lease, the reason and the text of Err.

@@ -92,9 +92,9 @@ type Waiter interface {
 // WhileHeld derives a context from ctx for work that must stop when the lease ends. When the work is done,
 // call the returned function to release the resources of the context.
 //
-// If l has a method WhileHeld, the function calls that method. The method of a session.Session returns a
-// context for the term that is held at the time of the call. The context ends when ctx ends or the returned
-// function is called, and in three other cases, each with its own [context.Cause]:
+// If l has a method WhileHeld, the function calls that method. The method WhileHeld of a session.Session
+// returns a context for the term that is held at the time of the call. The context ends when ctx ends or the
+// returned function is called, and in three other cases, each with its own [context.Cause]:
 //
 //   - The lease is lost, or the stop window before its end begins. The cause is a [*LostError].
 //   - Release, HandOver or Close is called. The cause is [ErrReleased].

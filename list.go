@@ -35,11 +35,13 @@ type Entry struct {
 	// Name is the name of the lease. Name is empty if the Entry comes with an error that ends the list.
 	Name string
 
-	// Record is the record of the lease. Record.State is the state at the time Now (see [Record.At]). Treat
-	// Record as a secret, because any program that knows its lease ID can act as the holder.
+	// Record is the record of the lease. Record.State is the state at the time in the field Now (see
+	// [Record.At]). Treat Record as a secret, because any program that knows its lease ID can act as the
+	// holder.
 	Record Record
 
-	// Now is a time on the clock of the store or, if it has no clock, of the process that lists the leases.
+	// The field Now is a time on the clock of the store. If the store has no clock, it is a time on the clock
+	// of the process that lists the leases.
 	Now time.Time
 }
 

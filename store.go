@@ -60,19 +60,20 @@ type Store interface {
 	// or Broken for a certain time, which the documentation of the store must state.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
-	// Swap replaces the record of the given name with next, which the caller has computed from old, and
-	// returns the new Snapshot.
+	// Swap replaces the record of the given name with a new record, the parameter next, and returns the new
+	// Snapshot. The caller has computed the new record from the Snapshot old.
 	//
 	// If the version of the record is no longer old.Version, Swap returns [ErrConflict]. A store with a clock
-	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now: the state in
-	// old.Record has then ended, so next is out of date.
+	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now. The state in
+	// old.Record has then ended, so the new record, which the caller computed from that state, is out of
+	// date.
 	//
-	// ErrConflict means that next was certainly not written. Together with ErrConflict, Swap returns the
-	// current Snapshot, or the zero Snapshot if the store would need another request to read the current
-	// record. A store may return ErrConflict spuriously, but not forever.
+	// ErrConflict means that the new record was certainly not written. Together with ErrConflict, Swap
+	// returns the current Snapshot, or the zero Snapshot if the store would need another request to read the
+	// current record. A store may return ErrConflict spuriously, but not forever.
 	//
-	// If Swap returns another error, the outcome is unknown. The store might have written next, or might
-	// still write it.
+	// If Swap returns another error, the outcome is unknown. The store might have written the new record, or
+	// might still write it.
 	Swap(ctx context.Context, name string, old Snapshot, next Record) (Snapshot, error)
 }
 
@@ -88,9 +89,10 @@ type Snapshot struct {
 	// that it has never had before.
 	Version string
 
-	// Now is the time at which the store carried out the Load or Swap, on the clock of the store or, if the
-	// store has no clock, of the process that uses it. Now never decreases, and is never earlier than the
-	// time at which an authority computed Record.
+	// The field Now is the time at which the store carried out the Load or Swap. It is a time on the clock of
+	// the store. If the store has no clock, it is a time on the clock of the process that uses the store. The
+	// time in the field Now never decreases, and is never earlier than the time at which an authority
+	// computed Record.
 	Now time.Time
 
 	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. For a store
@@ -103,8 +105,9 @@ type Snapshot struct {
 	Uncertainty time.Duration
 }
 
-// Ended reports whether the state of the record has ended at the time now, although it had not ended at
-// s.Now. If so, a Swap of s must return [ErrConflict], because next was computed from another state.
+// The method Ended reports whether the state of the record has ended at the given time, although it had not
+// ended at the time s.Now. If so, a Swap of s must return [ErrConflict], because the new record was computed
+// from the state that has ended.
 func (s Snapshot) Ended(now time.Time) bool {
 	until := s.Record.Until
 	return !until.IsZero() && s.Now.Before(until) && !now.Before(until)

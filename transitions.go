@@ -93,11 +93,11 @@ type Request struct {
 // Step is a pure function: it reads no clock, draws no random numbers, keeps no state and allocates no
 // memory. Step is safe for concurrent use.
 //
-// Step assumes that r is valid ([Record.Validate]), and that now does not go back from one call to the
+// Step assumes that r is valid ([Record.Validate]), and that the time does not go back from one call to the
 // next. If r is valid, the returned record is valid too.
 //
-// A record cannot hold a time after the year 9999. A lease that would end later becomes infinite, and a
-// break that would end later ends at the last instant of that year. If now is before the year 1, Step
+// A record cannot hold a time after the year 9999. A lease that would end later becomes infinite, and a break
+// that would end later ends at the last instant of that year. If the given time is before the year 1, Step
 // refuses the request with [ErrTime].
 func Step(r Record, req Request, now time.Time) (next Record, err error) {
 	next = r
@@ -257,9 +257,9 @@ func renew(r *Record, req *Request, now time.Time) Code {
 //	Changes the lease ID of an active lease. A change must include the current lease ID in
 //	x-ms-lease-id and a new lease ID in x-ms-proposed-lease-id.
 //
-// According to the outcome table, a change of a lease that is already Leased under the proposed ID is
-// granted and leaves the record as it is, even if the other ID in the request is wrong. A client can
-// therefore repeat a change whose answer was lost.
+// According to the outcome table, a change is also granted if the lease is Leased and already has the
+// proposed ID. Such a change leaves the record as it is, even if the other ID in the request is wrong. A
+// client can therefore repeat a change whose answer was lost.
 func change(r *Record, req *Request) Code {
 	switch {
 	case !r.State.Locked():
