@@ -26,8 +26,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// count adds one to the counter. If the database has already seen a token newer than tok, count
-// returns an error and does not change the counter.
+// The function count adds one to the counter. It returns an error and does not change the counter
+// if the database has already seen a token newer than tok.
 func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "counter"), tok); err != nil {
@@ -38,8 +38,8 @@ func count(ctx context.Context, db *pgxpool.Pool, tok lease.Token) error {
 	})
 }
 
-// run counts while it holds the lease. If the lease is lost, run waits until it has acquired the lease
-// again. If the program is told to stop, run returns nil, also while it waits.
+// run counts while it holds the lease. If the lease is lost, run waits until it has acquired the lease again.
+// If the program is told to stop, run returns nil, even if it is waiting for the lease.
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
