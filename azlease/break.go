@@ -146,9 +146,9 @@ func (b *breakTable) put(name string, t lockedTime) {
 }
 
 // limit returns the longest time for which a breaking lease can stay locked. The parameter v is the version
-// of the blob, and most is the longest time that the newest answer allows. The answer to a read does not have
-// the remaining time. If an earlier answer, for the same holder or ETag, allows less than most, limit returns
-// what is left of that time.
+// of the blob. The parameter most is the upper bound that follows from the newest answer. This bound can be
+// too high, because the answer to a read does not contain the remaining time. If an earlier answer for the
+// same holder or ETag has given a lower bound, limit returns what is left of that bound.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

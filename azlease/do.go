@@ -12,13 +12,14 @@ import (
 // service's lease operation of the same name. For a read, Do gets the properties of the blob. For a write, Do
 // stores the metadata of the blob again without changes.
 //
-// The service does not report lease IDs. A result therefore contains an ID only if the request contained it,
-// or if another holder has handed the lease over to an ID with which an acquire through this Container was
-// refused. The result of a read contains the state of the lease, and the owner, the duration and the token of
-// the last grant. The service does not tell a read how much time remains, so Until is the latest time at
-// which the last grant of azlease can end. If the lease is breaking, Until takes the breaks into account that
-// this Container has sent or read. The lease can end after Until if a program without azlease has leased the
-// blob since the last grant, or if the read happens between the two steps of a grant.
+// The service does not report lease IDs. A result therefore contains an ID only in two cases. In the first,
+// the request contained the ID. In the second, an acquire under that ID was refused through this Container,
+// and another holder has then handed the lease over to that ID. The result of a read contains the state of
+// the lease, and the owner, the duration and the token of the last grant. The service does not tell a read
+// how much time remains, so Until is the latest time at which the last grant of azlease can end. If the lease
+// is breaking, the value of Until also depends on the breaks that this Container has sent or read. The lease
+// can end after Until if a program without azlease has leased the blob since the last grant, or if the read
+// happens between the two steps of a grant.
 //
 // The result of a refused request is empty, except if the renewal of a breaking lease is refused: Do then
 // requests the remaining time from the service, and the result contains it.
@@ -116,9 +117,9 @@ func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. If the lease is locked in that state, least
-// and most are the shortest and the longest time for which it can stay locked. Now is the time of this
-// machine, because the service reports its own time only in whole seconds.
+// newResult returns a result whose record has the given state. The parameters least and most are the shortest
+// and the longest time for which the lease can stay locked in that state. The field Now of the result is the
+// time of this machine, because the service reports its own time only in whole seconds.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {

@@ -21,12 +21,12 @@
 //
 // The service reports neither the ID under which a lease is locked nor the remaining time of the lease. A
 // read and a list therefore return no lease ID. Both return the state of the lease, and the owner, the
-// duration and the token of the last grant. There is one exception: if a lease was handed over to an ID whose
-// acquire was refused through the same Container, a read returns that ID, because the Container knows it. For
-// a leased blob, [lease.Result.MaxRemaining] is the whole duration of the last grant. A finite lease can last
-// longer if a program without azlease has leased the blob since the last grant, or if a process has just
-// acquired the lease and has not written its token yet. In both cases, the lease lasts for at most a minute
-// if no process renews it.
+// duration and the token of the last grant. There is one exception. If an acquire was refused through a
+// Container, the Container remembers the lease ID of that acquire. If another holder then hands the lease
+// over to this ID, a read returns the ID. For a leased blob, [lease.Result.MaxRemaining] is the whole
+// duration of the last grant. A finite lease can last longer if a program without azlease has leased the blob
+// since the last grant, or if a process has just acquired the lease and has not written its token yet. In
+// both cases, the lease lasts for at most a minute if no process renews it.
 //
 // A session.Session knows its own lease ID and measures the time since its own requests, so it needs neither
 // from the service. However, it cannot take over the lease of an earlier process with the same owner, because

@@ -84,8 +84,9 @@ func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 	return generation, err
 }
 
-// raiseGeneration raises the generation in the floor blob by one, or further if epochs of that generation
-// would not be above [Options.Floor], and returns the new generation.
+// raiseGeneration raises the generation in the floor blob and returns the new generation. The new generation
+// is usually higher by one. It is higher by more if the epochs of the next generation would not be above
+// [Options.Floor].
 func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)

@@ -109,11 +109,11 @@ func (o operation) create() error {
 // makeGrant gets the last grant, and returns the new one without its epoch. If makeGrant returns the last
 // grant unchanged, issueGrant writes nothing and returns that grant.
 //
-// The service accepts the write only while the lease is locked under id and the blob has not changed since
-// issueGrant learned the last grant. If another client has changed the blob, issueGrant reads the blob and
-// calls makeGrant again, so two grants never get the same epoch. If the write fails for another reason, the
-// outcome is unknown. issueGrant then returns the grant together with the error, and the next grant can skip
-// an epoch.
+// The write has two conditions, which the service checks: the lease is locked under id, and the blob is still
+// in the version that contained the last grant. If another client has changed the blob, issueGrant reads the
+// blob and calls makeGrant again, so two grants never get the same epoch. If the write fails for another
+// reason, the outcome is unknown. issueGrant then returns the grant together with the error, and the next
+// grant can skip an epoch.
 func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last grant) (grant, error)) (grant, error) {
 	for range maxTries {
 		v, err := o.versionAt(etag, id)

@@ -21,8 +21,8 @@ const (
 	metaDuration = "leaseduration" // such as 30s, or infinite
 )
 
-// A grant has the data about the last grant of a lease that azlease stores in the metadata of the blob. The
-// zero grant means that no grant is known.
+// The type grant describes the last grant of a lease. azlease stores it in the metadata of the blob. The zero
+// grant means that no grant is known.
 type grant struct {
 	epoch    uint64
 	holder   string

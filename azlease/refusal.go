@@ -51,8 +51,8 @@ func serviceCode(err error) string {
 	return ""
 }
 
-// refusalOf returns the Code of a refusal. refusalOf returns 0 if err, the answer to the action a, is no
-// refusal.
+// refusalOf returns the Code of a refusal. The parameter err is the answer to the action a. If err is not a
+// refusal, refusalOf returns 0.
 func refusalOf(a lease.Action, err error) lease.Code {
 	code := serviceCode(err)
 	if code == codeBlobNotFound {

@@ -7,7 +7,8 @@ import (
 )
 
 // read reads the blob. If id is not zero, the read succeeds only while the lease is locked under id. If id is
-// zero, the result has an ID only if the lease was handed over to an ID of this process.
+// zero, the result usually has no ID. The exception is a lease that another holder has handed over to this
+// process.
 func (o operation) read(id lease.ID) (lease.Result, error) {
 	v, props, err := o.loadVersion(id)
 	switch {
