@@ -18,7 +18,8 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	// The method Watch of the client returns only when etcd has confirmed the watch or the context has
 	// ended, so the timer must start before the call.
 	impatient := time.AfterFunc(confirmTimeout, cancel)
-	// WithRequireLeader makes a member without a leader, which receives no new revisions, cancel the watch.
+	// A member without a leader receives no new revisions. With the option WithRequireLeader, such a member
+	// cancels the watch.
 	events := e.client.Watch(clientv3.WithRequireLeader(watching), key, clientv3.WithCreatedNotify())
 	var first clientv3.WatchResponse
 	confirmed := false
