@@ -149,9 +149,9 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 		defer t.change(func() { t.first = false })
 		found := func(httptrace.GotConnInfo) {
 			t.change(func() {
-				// The connection that the transport found may have been closed just now, so check that one is
-				// open. Without TLS, a connection that has not answered is enough, because an HTTP server
-				// sends nothing before the first request.
+				// The connection that the transport found may have been closed just now. The field ready
+				// therefore becomes true only if a connection is open. Without TLS, a connection that has not
+				// answered is enough, because an HTTP server sends nothing before the first request.
 				t.ready = t.alive > 0 || len(t.conns) > 0 && q.URL.Scheme == "http"
 			})
 		}

@@ -132,8 +132,9 @@ func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) er
 	return nil
 }
 
-// identity returns the holderIdentity for a record. An elector treats a lease with its own identity as its
-// own, so the holderIdentity includes a part of the random lease ID, which no elector has in its identity.
+// identity returns the holderIdentity for a record. If an elector of client-go finds its own identity in a
+// lease, it believes that it holds the lease. So the holderIdentity includes a part of the random lease ID,
+// which the identity of an elector does not contain.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
