@@ -43,8 +43,9 @@ func newConnector(c *mysql.Config) (connector, error) {
 	return connector{inner, c.Timeout}, err
 }
 
-// Connect connects within the timeout, including the handshake. The driver itself limits only the dial, and
-// when a pool connects in the background, there is no deadline of a request.
+// Connect connects within the timeout, including the handshake. The driver itself limits only the time to
+// open the network connection. When a pool connects in the background, no context of a request limits Connect
+// either.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -85,7 +86,7 @@ type request func(context.Context, *sql.Conn) error
 
 // read sends a request that only reads, so it can be sent again. After a restart of the server, every
 // connection of the pool can be broken, so read tries again with another one. It also tries again after a
-// deadlock, for example with a person who deletes the row at the same time.
+// deadlock, for example if somebody deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
 	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
 }

@@ -19,8 +19,9 @@
 // If the server's clock is set forward while leases are held, they expire early. If it is set backward, they
 // last longer, and a lease that has expired can appear as leased again, until a request changes its row. A
 // lease whose holder renews it is not affected. If the clock is set backward by more than a second, the Store
-// logs by how much. If a holder crashes then, a Store waits for as long as the lease had left. If the record
-// has not changed meanwhile, the Store reports the lease as expired.
+// logs by how much. If the holder of a lease crashes while the clock is behind, a Store measures on its own
+// clock the time that the lease had left. If the record has not changed during this time, the Store reports
+// the lease as expired.
 //
 // # Transactions
 //
@@ -40,7 +41,7 @@
 //
 // An acquire without contention takes two round trips to the server, and a refusal one. A renewal, a change
 // or a release takes one round trip if the lease was acquired through the same Store. If the row has changed,
-// if another transaction has locked it, or if the lease has ended, such a request takes one or two more. If
-// the duration of a lease is not a whole number of microseconds, each renewal takes two. A new connection
-// takes four, in addition to the handshake.
+// if another transaction has locked it, or if the lease has ended, such a request takes one or two further
+// round trips. If the duration of a lease is not a whole number of microseconds, each renewal takes two round
+// trips. A new connection takes four, in addition to the handshake.
 package mysqllease

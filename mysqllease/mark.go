@@ -22,8 +22,8 @@ import (
 //
 // Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, all queries
 // of a transaction see the data as they were at its first query. So if the transaction sends a query before
-// it calls Advance, it may compute from data that an earlier holder has changed since. Mark panics if tx is
-// nil.
+// it calls Advance, its queries do not see what an earlier holder has written between this query and Advance.
+// Mark panics if tx is nil.
 func Mark(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("mysqllease: Mark: tx must not be nil")

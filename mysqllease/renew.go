@@ -15,16 +15,18 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A renewal is the record that a row must have so that it can be renewed. The end and the version of the row
-// may differ, because the answer to an earlier renewal may have been lost.
+// A renewal is a request to renew one lease. The server carries out the request only if the row contains the
+// record of the renewal. The end and the version of the row may differ from the record, because the answer to
+// an earlier renewal may have been lost.
 type renewal struct {
 	name string
 	lease.Record
 }
 
-// renew replaces old.Record with next, which has a later end, but is otherwise the same. The server computes
-// the end from its own clock. renew returns [lease.ErrConflict] if the row has changed, if another
-// transaction has locked the row, if the lease has ended, or if the server would have to round a time.
+// renew replaces old.Record with the record next. Both records are the same except for the end, which is
+// later in next. The server computes the end from its own clock. renew returns [lease.ErrConflict] if the row
+// has changed, if another transaction has locked the row, if the lease has ended, or if the server would have
+// to round a time.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict

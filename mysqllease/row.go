@@ -44,8 +44,9 @@ func values(rec lease.Record) []any {
 	return []any{rec.State.String(), []byte(rec.Owner), id, int64(rec.Epoch), duration, until, nanos}
 }
 
-// roundUp returns t in microseconds, rounded up, and how many nanoseconds the rounding has added. Because the
-// server's clock shows whole microseconds, it is before t if it is before the rounded time.
+// roundUp returns t in microseconds, rounded up, and how many nanoseconds the rounding has added. The
+// server's clock shows whole microseconds. So whenever it shows a time before the rounded t, this time is
+// also before t.
 func roundUp(t time.Time) (micros int64, nanos int) {
 	nanos = (1000 - t.Nanosecond()%1000) % 1000
 	return t.Add(time.Duration(nanos)).UnixMicro(), nanos

@@ -148,8 +148,9 @@ from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in s
 const absentPrefix = "absent-"
 
 // Load returns the record of the lease with the given name, and the time of the server. If the server's clock
-// was set back, the lease may appear as leased for too long. If this Store has seen the same record for as
-// long as the lease had left, Load therefore returns the end of the lease as the time.
+// was set back, the lease may appear as leased for too long. So Load compares the record with earlier ones.
+// If the record has not changed for the whole time that the lease had left, Load returns the end of the lease
+// as the time.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -211,8 +212,8 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // bounds returns the earliest time that a change may have, and the time before which the change must happen.
-// If the lease had ended at old.Now, the change is not before this end, even if the clock was set back
-// meanwhile.
+// If the lease had already ended at old.Now, the earliest time is the end of the lease, even if the clock was
+// set back after old.Now.
 func bounds(old lease.Snapshot) (earliest, end int64) {
 	if old.Record.Until.IsZero() {
 		return 0, math.MaxInt64
@@ -225,7 +226,8 @@ func bounds(old lease.Snapshot) (earliest, end int64) {
 }
 
 // conflictOr returns the error of a write. It returns [lease.ErrConflict] if another transaction has
-// prevented the write, or if changed is 0, because the lease has ended.
+// prevented the write. The parameter changed is 0 if the lease has ended, and conflictOr then returns
+// ErrConflict, too.
 func conflictOr(err error, changed int64) error {
 	if err == nil && changed == 0 || conflicts(err) {
 		return lease.ErrConflict
