@@ -230,9 +230,9 @@ func parse(key string, answer []byte) (message, error) {
 }
 
 // confirm returns nil if the given revision of the key was current at some time during the call. If confirm
-// cannot prove this, it returns an error, usually [lease.ErrConflict]. To prove it, confirm writes to the key
-// confirmKey, on condition that the given revision is still the last revision of the key. Only a leader that
-// a majority of servers follows can acknowledge the write, and such a leader has received every earlier
+// cannot prove this, it returns an error, usually [lease.ErrConflict]. The proof is a write to the key
+// confirmKey, which succeeds only if the given revision is still the last revision of the key. Only a leader
+// that a majority of servers follows can acknowledge the write, and such a leader has received every earlier
 // revision.
 func (e *backend) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
@@ -347,11 +347,11 @@ func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) 
 	return engine.Entry{Retained: kept, Version: strconv.FormatUint(revision, 10), Revision: int64(revision)}
 }
 
-// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this epoch,
-// and so has a value that was written by hand with a lower epoch.
+// lowestEpoch returns the lowest epoch that a key can have at the given revision. A new key has this epoch.
+// If somebody has written a value with a lower epoch by hand, the Store uses this epoch instead.
 //
-// Every grant has a revision that is higher than its epoch: a key that is created at revision r has the epoch
-// r-1, and its first grant has the epoch r and a revision above r. Each later grant raises the epoch by one
-// and the revision by at least one. If a deleted key is created again, its new revision is above all its old
-// revisions, so its lowest epoch is higher than all its old epochs.
+// The revision of a grant is always higher than its epoch. For example, if a key is created at revision 100,
+// it has the epoch 99. Its first grant has the epoch 100 and at least the revision 101. Each later grant
+// raises the epoch by one and the revision by at least one. If a deleted key is created again, its new
+// revision is above all its old revisions, so its lowest epoch is higher than all its old epochs.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A call is one request, as the text of its error describes it.
+// A call is one request to NATS, with what the text of an error says about the request.
 type call struct {
 	*backend
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
@@ -26,8 +26,8 @@ func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// failed records that the request failed, if err is not nil. failed adds the name of the key or bucket to an
-// error of NATS, and for some errors also advice. If no retry can succeed, the result is a
+// If err is nil, failed returns nil. Otherwise the request has failed, and failed adds the name of the key or
+// bucket to the error of NATS, and for some errors also advice. If no retry can succeed, the result is a
 // [lease.PermanentError].
 func (c call) failed(err error) error {
 	if err == nil {
@@ -47,8 +47,8 @@ func (c call) failed(err error) error {
 
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
-// ended makes the client connect to the next of its servers if the current server does not answer or cannot
-// reach the leader: see [engine.Server].
+// The method ended handles the error of a request. If the current server does not answer or cannot reach the
+// leader, ended makes the client connect to its next server: see [engine.Server].
 func (c call) ended(err error) {
 	wrong := withoutLeader(err)
 	switch {

@@ -105,7 +105,9 @@ func (w *watch) receive(m *nats.Msg) {
 	}
 }
 
-// take counts the message m and sends a signal. take returns false if an earlier message is missing.
+// The method take handles the message m. If m is a change of the key, take counts it and sends a signal. The
+// result is false if an earlier message is missing, or if the consumer was deleted or moved to another
+// server.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
