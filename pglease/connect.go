@@ -27,10 +27,10 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// An outside is a set of connections beside a pool that does not limit the time of its attempts to connect. A
-// pool without such a limit waits two minutes for each host, so requests use the connections of the outside
-// meanwhile. An attempt to connect continues after the request that started it has ended, because a request
-// can have less time than connectTimeout.
+// The type outside keeps connections that the Store opens itself, in addition to those of a pool. The Store
+// needs them if the pool does not limit the time of an attempt to connect. Such a pool waits two minutes for
+// each host, and meanwhile the Store sends requests over its own connections. An attempt to connect continues
+// after the request that started it has ended, because a request can have less time than connectTimeout.
 type outside struct {
 	config   *pgxpool.Config // of the pool, with a limit on the time to connect
 	idle     chan *pgx.Conn
@@ -43,8 +43,9 @@ type outside struct {
 	closed bool
 }
 
-// newOutside returns an outside beside a pool with a copy of the given configuration, which newOutside
-// changes. newOutside returns nil if the pool limits the time of an attempt to connect.
+// newOutside returns an outside that connects with the given configuration of a pool, and limits the time to
+// connect in this configuration. The caller must therefore pass a copy. If the pool itself limits the time to
+// connect, newOutside returns nil.
 func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil
@@ -167,8 +168,8 @@ func (o *outside) drain() {
 	}
 }
 
-// close closes all connections and ends the attempts to connect. After close, put closes the connections that
-// are given back.
+// close closes all connections and ends the attempts to connect. If a request still uses a connection, the
+// method put closes this connection when the request gives it back.
 func (o *outside) close() {
 	if o == nil {
 		return

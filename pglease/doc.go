@@ -122,9 +122,9 @@
 //
 // Give leases their own pool of 4 connections or more, because a lease is lost if other queries delay its
 // renewal for too long. If the number of connections is limited, a Store sends renewals, releases and
-// notifications first, and reserves a quarter of the connections for them. Of two or three connections it
-// reserves one, and of a single connection none. While the reserved connections are busy, renewals wait and
-// are then sent together in one statement, beginning with those of the leases that end first. If the server
-// is too slow to renew one more lease, the Store refuses to acquire it, with an [engine.FullError]. [NewSQL]
-// says how to limit the number of connections with each driver.
+// notifications first, and reserves a quarter of the connections for them. With two or three connections, a
+// Store reserves one. With a single connection, it reserves none. While the reserved connections are busy,
+// renewals wait and are then sent together in one statement, beginning with those of the leases that end
+// first. If the server is too slow to renew one more lease, the Store refuses to acquire it, with an
+// [engine.FullError]. [NewSQL] says how to limit the number of connections with each driver.
 package pglease

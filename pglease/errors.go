@@ -154,8 +154,8 @@ func adviseSilence(err error) (advice string, permanent bool) {
 	return "no answer: check that the server is up", false
 }
 
-// schemaSQL is the SQL that returns the version of the tables. On a read-only server its cast fails, so that
-// even a statement that writes nothing, such as a list, returns an error.
+// schemaSQL is the SQL that returns the version of the tables. On a read-only server, the cast to integer in
+// this SQL fails. So even a statement that writes nothing, such as a list, returns an error there.
 const schemaSQL = `(case current_setting('transaction_read_only') when 'on' then '` + readOnlyText + `' else f.schema::text end)::integer`
 
 const readOnlyText = "lease: the server is read-only"

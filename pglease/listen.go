@@ -12,10 +12,10 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// Watch returns a channel that signals changes of the lease, as [lease.Watcher] describes, and changes of its
-// row by hand. If a process commits a change but ends before it sends the notification, the signal comes
-// within a second, because the Store reads the watched rows once a second. A Store reads at most 10,000 rows
-// each second, so with more watched leases the signal can take longer.
+// Watch returns a channel that signals the changes that [lease.Watcher] describes. The channel also signals
+// if somebody changes the row of the lease by hand. If a process commits a change but ends before it sends
+// the notification, the signal comes within a second, because the Store reads the watched rows once a second.
+// A Store reads at most 10,000 rows each second, so with more watched leases the signal can take longer.
 //
 // All watches of a Store share one connection, which the first call of Watch opens and Close closes. If the
 // connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
@@ -145,7 +145,8 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// wait waits for a notification until the time due, and reports whether the connection still works.
+// The method wait waits for a notification, but no longer than until the time in the parameter due. The
+// result is true if the connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()

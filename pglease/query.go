@@ -18,8 +18,9 @@ type statement struct {
 
 type database interface {
 	// queryRow runs a statement once and scans its row into dest. queryRow returns as soon as ctx is done,
-	// but calls done only when the connection is free again. After an error, the statement can still run, but
-	// nothing writes to dest. If [mustLeave] returns true for the error, queryRow closes the connection.
+	// but the connection can be in use for longer. The function done is called when the connection is free
+	// again. After an error, the statement can still run, but nothing writes to dest. If [mustLeave] returns
+	// true for the error, queryRow closes the connection.
 	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
 
 	// open returns the number of open connections, or an upper bound of that number.
@@ -65,7 +66,8 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 // repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement
 // because the server is read-only, repeat runs the statement on all idle connections, and then on a new
 // connection. After a restart of the server, the pool can hand out all its broken connections before it opens
-// a new one. So a statement that is safe to repeat is repeated as often as there are open connections.
+// a new one. So if a statement is safe to repeat, the largest number of repetitions is the number of open
+// connections.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {
@@ -88,8 +90,8 @@ func (s *rows) repeat(u *use, st statement) error {
 	}
 }
 
-// once runs a statement once. If once gets no connection, it returns a [*connectError] that says whether an
-// earlier request had a connection.
+// The method once runs a statement a single time. If the pool gives no connection to the statement, the
+// result is a [*connectError], which says whether an earlier request had a connection.
 func (s *rows) once(u *use, st statement) error {
 	u.users.Add(1)
 	err := s.db.queryRow(u.ctx, u.end, st.sql, st.args, st.dest)
@@ -102,9 +104,9 @@ func (s *rows) once(u *use, st statement) error {
 	return err
 }
 
-// A use is one request that has passed the gate. A use leaves the gate when its request no longer occupies a
-// connection. A request can occupy a connection after its context has ended, because some drivers do not
-// return then. Such a request counts as not answered.
+// A use is one request that the [engine.Gate] has admitted. The gate counts the request until it no longer
+// occupies a connection. That can take longer than the context of the request, because some drivers do not
+// return when a context ends. Such a request counts as not answered.
 type use struct {
 	ctx   context.Context
 	pass  engine.Pass

@@ -13,10 +13,10 @@ import (
 // maxExactMicros is the longest duration, in microseconds, that the server can multiply without rounding.
 const maxExactMicros = 1 << 53
 
-// renew replaces old.Record with next, which differs only in Until. The server computes the new Until from
-// its own clock. renew returns [lease.ErrConflict] if the lease has ended, if another transaction has locked
-// the row, or if the row differs from old.Record in more than its end. renew also returns ErrConflict if the
-// SQL statement would have to round old.Record.Until or next.Duration.
+// renew replaces old.Record with the record next. The two records differ only in Until, and the server
+// computes the new Until from its own clock. renew returns [lease.ErrConflict] if the lease has ended, if
+// another transaction has locked the row, or if the row differs from old.Record in more than its end. renew
+// also returns ErrConflict if the SQL statement would have to round old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	_, nanos := roundUp(old.Record.Until)
 	micros := next.Duration.Microseconds()

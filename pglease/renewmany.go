@@ -13,8 +13,8 @@ import (
 // that lease with [Store.Load] and [Store.Swap]. The statement sets the versions itself, so that no trigger
 // runs.
 //
-// The statement also renews a row that differs from the remembered record only in its end and its version,
-// because then the answer to an earlier renewal was lost. While the server is slow, many renewals time out
+// If the answer to an earlier renewal was lost, the row differs from the remembered record, but only in its
+// end and its version. The statement renews such a row, too. While the server is slow, many renewals time out
 // and are repeated. If each of them needed a Load and a Swap of its own, the server would stay slow.
 //
 // The planner does not know how many leases the statement renews, and could choose a plan that reads the
@@ -59,8 +59,8 @@ type renewal struct {
 	Micros   int64  `json:"micros"` // the duration in microseconds
 }
 
-// A renewed is the result of a renewal: the new version of the lease, and the server time of that version. A
-// zero renewed means that the lease was not renewed.
+// The type renewed is the result of a renewal. It contains the new version of the lease and the server time
+// of that version. The zero value means that the lease was not renewed.
 type renewed struct {
 	version int64
 	at      time.Time

@@ -85,8 +85,8 @@ type serverTime struct {
 
 func (s serverTime) now() int64 { return s.micros + time.Since(s.at).Microseconds() }
 
-// setTime stores the server time, in microseconds, of an answer that has just arrived to a request that was
-// sent at the local time sentAt.
+// setTime stores the server time from an answer that has just arrived. The parameter micros is this time in
+// microseconds. The parameter sentAt is the local time at which the request was sent.
 func (l *listener) setTime(micros int64, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
