@@ -80,10 +80,11 @@
 //
 // The server decides by its own clock, which the scripts read with TIME, whether a lease has expired. If this
 // clock is set forward, leases end early. If the clock is set backward, leases last longer. When it has been
-// set backward by more than a second, the Store logs a warning, at most once a minute. A process that has
-// then seen the record of a lease unchanged for the duration of the lease treats the lease as ended, so that
-// the lease of a crashed holder does not stay locked until the clock has caught up. The clock of a client
-// need not show the right time, but it must run at the right rate: see session.Options.
+// set backward by more than a second, the Store logs a warning, at most once a minute. Without further
+// measures, the lease of a crashed holder would stay locked until the clock has caught up. So while the clock
+// is behind, a process treats a lease as ended when it has seen the record unchanged for the duration of the
+// lease. The clock of a client need not show the right time, but it must run at the right rate: see
+// session.Options.
 //
 // Each record stores the time of its last write, and no later request for the record uses an earlier time. If
 // the server's clock is set backward, requests use the time in the record until the clock has passed it.
@@ -100,9 +101,9 @@
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same Store. The
 // Store then computes the new record from the last record that it wrote, and the script writes the new record
 // only if that last record is still in Redis and the lease has not ended. Otherwise, the Store calls Load and
-// Swap. A renewal also takes one exchange if the answer to an earlier renewal was lost, so that only the end
-// of the record differs. If [Options.Replicas] is set, the command WAIT is sent in the same exchange as the
-// script.
+// Swap. There is one exception: if the answer to an earlier renewal was lost, only the end of the record in
+// Redis is different, and the next renewal still takes one exchange. If [Options.Replicas] is set, the
+// command WAIT is sent in the same exchange as the script.
 //
 // Requests that are made at the same time share pipelines, over at most 8 connections to a server. A request
 // whose context ends before it is sent is never sent. Renewals and releases are sent before all other

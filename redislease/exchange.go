@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A use counts the exchanges of a client with its server that have not ended yet.
+// The type use describes the use of a client. The field underWay is the number of exchanges of the client
+// that have not ended yet.
 type use struct {
 	underWay int
 	answered time.Time // when the server last answered
@@ -85,7 +86,8 @@ func renewed(answers []answer) (n int) {
 	return n
 }
 
-// use marks a client as in use, and returns it. If the client was replaced, use does so with the new client.
+// The method use marks the client of a server as in use, and returns this client. If the client was replaced,
+// the method marks and returns the new client instead.
 func (s *Store) use(server *redis.Client) *redis.Client {
 	server = s.servers.current(server)
 	s.mu.Lock()
@@ -99,10 +101,10 @@ func (s *Store) use(server *redis.Client) *redis.Client {
 	return server
 }
 
-// end ends the use of a client by one exchange. If the client was replaced and this was its last exchange,
-// end closes the client. The result is true if the Store must leave the server, because neither this request
-// nor a later one was answered. If a later request was answered, the server is only slow, and a new
-// connection would make it slower.
+// The method end is called when an exchange of a client has ended. If the client was replaced and this was
+// its last exchange, the method closes the client. The result is true if the Store must leave the server,
+// because neither this request nor a later one was answered. If a later request was answered, the server is
+// only slow, and a new connection would make it slower.
 func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
 	s.mu.Lock()
 	u := s.uses[server]
@@ -158,8 +160,9 @@ func (s *Store) retire(old *redis.Client, misplaced bool) {
 	}
 }
 
-// lastAnswers is how long an earlier primary has to send its last answers. The time is short because a frozen
-// primary sends no answers, and later requests have to wait meanwhile.
+// When a new primary was found, lastAnswers is how long the Store waits for the last answers of the earlier
+// primary. The time is short because a frozen primary sends no answers, and later requests have to wait
+// meanwhile.
 const lastAnswers = 200 * time.Millisecond
 
 // findPrimary asks the sentinels for the address of the primary, if there are sentinels and their last answer

@@ -7,9 +7,10 @@ import (
 )
 
 // FailoverOptions returns options for redis.NewFailoverClient. The options limit each request to a sentinel
-// to one second, without retries. The client then turns away from a frozen sentinel, which accepts
-// connections but never answers, after about three seconds. With the defaults of go-redis, that takes about
-// 16 s. A Store cannot shorten this time, because only the client sends requests to the sentinels.
+// to one second, without retries. If a sentinel is frozen, it accepts connections but never answers. With
+// these options, the client leaves such a sentinel after about three seconds. With the defaults of go-redis,
+// this takes about 16 s. A Store cannot shorten this time, because only the client sends requests to the
+// sentinels.
 //
 // The parameter master is the name of the primary in the configuration of the sentinels. Set further options,
 // such as Password, before you make the client.

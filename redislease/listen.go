@@ -108,9 +108,9 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// begin starts the goroutines of the listener, after the connection was opened and the first channel
-// subscribed to. If the connection is already lost, begin does nothing, because [Store.Close] waits for
-// goroutines only after it has called [listener.lose].
+// The caller must have opened the connection, and subscribed to the given channel as the first one. Then
+// begin starts the goroutines of the listener. If the connection is already lost, begin does nothing, because
+// [Store.Close] waits for goroutines only after it has called [listener.lose].
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

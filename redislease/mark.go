@@ -125,8 +125,8 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 
 // newer returns the mark if the script refused a token because the mark is greater, and the empty token if
 // err is nil. newer finds the mark in the text of err. If the mark is malformed, newer returns an error that
-// wraps a [*lease.FieldError]. Every error names the key of the mark, and begins with verb, such as
-// "advance".
+// wraps a [*lease.FieldError]. Every error names the key of the mark, and begins with the text of the
+// parameter verb, for example "advance".
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

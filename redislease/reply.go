@@ -82,8 +82,9 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 // absentPrefix begins the Version in the Snapshot of a lease that has no record.
 const absentPrefix = "absent-"
 
-// snapshot returns the Snapshot of a lease from the reply to a load. If the clock of the server was set back
-// after the lease had ended, late corrects the Snapshot so that the lease has ended in it.
+// snapshot returns the Snapshot of a lease from the reply to a load. If a lease has ended and the clock of
+// the server was set back later, the lease looks as if it had not ended. The parameter late corrects such a
+// Snapshot.
 func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()
 	if err != nil {

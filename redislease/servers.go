@@ -22,7 +22,8 @@ type servers interface {
 	// serverAt returns the server with an address that came from an answer of the cluster.
 	serverAt(ctx context.Context, addr string) (*redis.Client, error)
 
-	// current returns the client to use instead of server, which may have been replaced.
+	// current returns the client that has replaced the given client, or the given client if it was not
+	// replaced.
 	current(server *redis.Client) *redis.Client
 
 	// failOver must be called after a server did not answer, or answered that it must not carry out the
@@ -30,9 +31,9 @@ type servers interface {
 	// must close.
 	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether it is time to check for a new primary. After moved has returned true, the caller
-	// must call check, which can take long. If check finds a new primary, it returns the client of the old
-	// one.
+	// moved reports whether it is time to check for a new primary. If the result of moved is true, the caller
+	// must call check, and check can take long. If check finds a new primary, it returns the client of the
+	// old one.
 	moved() bool
 	check() (old *redis.Client)
 
@@ -133,8 +134,8 @@ func (topologyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 // failoverAddr is the Addr in the options of a client that gets the address of the primary from sentinels.
 const failoverAddr = "FailoverClient"
 
-// A single replaces its client at most once in replaceEvery, and asks the sentinels for the primary at most
-// once in askEvery.
+// The constant replaceEvery is the shortest time between two replacements of the client of a single. The
+// constant askEvery is the shortest time between two requests to the sentinels for the primary.
 const (
 	replaceEvery = 100 * time.Millisecond
 	askEvery     = time.Second

@@ -216,9 +216,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 
 func (s *Store) keepMicros() int64 { return max(1, s.options.Keep.Microseconds()) }
 
-// saveTime returns the script argument that decides whether [Store.Load] stores the server's time in Redis:
-// "always", or "over" for only if the lease has ended. With Options.Replicas, a Load must always write
-// something, because WAIT waits only for writes over its own connection.
+// saveTime returns an argument for the script of [Store.Load]. With "always", the script always stores the
+// server's time in Redis. With "over", the script does so only if the lease has ended. With Options.Replicas,
+// a Load must always write something, because WAIT waits only for writes over its own connection.
 func (s *Store) saveTime() string {
 	if s.options.Replicas > 0 {
 		return "always"
