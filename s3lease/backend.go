@@ -31,17 +31,17 @@ const mostRequests = 64
 // to wait for thousands of such reads.
 const mostPolls = 16
 
-// unknownETag replaces the ETag of an object that another write has replaced before this Store has learned
-// its ETag. The next swap is then refused.
+// unknownETag stands for the ETag of an object that this Store has written, if another write replaced the
+// object before the Store got the ETag. The next swap of the Store is then refused.
 const unknownETag = `"unknown"`
 
 // mostTries is how often Load tries to create an object that other processes create and delete meanwhile.
 const mostTries = 10
 
-// Load reads the object. If there is none, Load creates an object without a lease, and reads it, because the
-// epochs begin at the time at which the service has created the object. Load does not create the object
-// together with a lease. Such a write could arrive so late that newer tokens had already been granted by
-// another object, which was then deleted.
+// Load reads the object. If there is no object, Load creates one without a lease, and reads it to learn when
+// the service created it, because the epochs begin at that time. Load does not create the object together
+// with a lease. Such a write could arrive so late that newer tokens had already been granted by another
+// object, which was then deleted.
 func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	if err := b.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err

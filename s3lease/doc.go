@@ -29,10 +29,10 @@
 //
 // # Time
 //
-// The Store does not use the time of any server. An object says how much time the lease had left when it was
-// written, and each process counts this time down from when it first sees the write: see package engine. If a
-// holder crashes, a process that was already waiting acquires the lease when no time is left. A process that
-// starts later waits for the whole duration of the lease.
+// The Store does not use the time of any server. An object says how much time the lease had left when the
+// object was written. When a process first reads this object, it starts a countdown of this time on its own
+// clock: see package engine. If a holder crashes, a process that was already waiting acquires the lease when
+// no time is left. A process that starts later waits for the whole duration of the lease.
 //
 // # Watches
 //

@@ -38,7 +38,8 @@ const (
 // mark returns the beginning of Write, which identifies this write in later objects.
 func (o object) mark() string { return o.Write[:markLength] }
 
-// marks returns the marks of this object and of the objects before it, which the next object must contain.
+// The next object must contain the marks of this object and of the objects before it. The method marks
+// returns these marks.
 func (o object) marks() string {
 	all := o.mark() + o.Before
 	return all[:min(len(all), mostMarks*markLength)]
@@ -122,9 +123,10 @@ func decode(data []byte) (o object, err error) {
 	return o, err
 }
 
-// put writes an object if the current object has the ETag old or, with an empty old, if there is no object.
-// It returns [lease.ErrConflict] if the service has refused the write for this reason. After any other error,
-// also with a status of 500 or above, the service may have written the object.
+// put writes an object, on condition that the current object has the ETag in the parameter old. If old is
+// empty, the condition is that there is no object. The result is [lease.ErrConflict] if the service has
+// refused the write because the condition was not met. After any other error, such as a status of 500 or
+// above, the service may have written the object.
 func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {

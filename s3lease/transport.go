@@ -13,9 +13,10 @@ import (
 // defaultTimeout limits the time of each request, even if its context has no deadline.
 const defaultTimeout = 10 * time.Second
 
-// leaving returns a client like c that leaves a server that fails. If a server gives no answer, or an answer
-// with a status of 500 or above, the client closes its idle connections before the next request. The next
-// connection may then lead to another server. If c is a client of the user, leaving returns c.
+// leaving returns a copy of the client c that also reconnects when a server fails. If a server gives no
+// answer, or an answer with a status of 500 or above, the client closes its idle connections before the next
+// request. The next connection may then lead to another server. If c is a client of the user, leaving returns
+// c.
 func leaving(c aws.HTTPClient) aws.HTTPClient {
 	own, ok := c.(*awshttp.BuildableClient)
 	if !ok {
