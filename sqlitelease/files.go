@@ -22,8 +22,8 @@ type files struct {
 var suffixes = [...]string{"-wal", "-shm", lockSuffix}
 
 // removeStale removes files of an earlier database at this path. If the database is new, it removes the log.
-// If there is no log, it removes the index, because SQLite would read the log with it. Stores that still have
-// these files open get an error from check.
+// If there is no log, it removes an old index. Otherwise SQLite would use this index to read the next log.
+// Stores that still have these files open get an error from check.
 func (f *files) removeStale() error {
 	database, err := os.Stat(f.path)
 	if err != nil {

@@ -34,16 +34,17 @@ const (
 	asking  = 'w'
 )
 
-// ask tells the store that has the lock that another store is waiting for it. Because this is only a hint,
-// ask needs no lock and ignores errors. Before the first commit, the file is empty, and ask does nothing,
-// because read does not accept a file without the two numbers.
+// The method ask tells the store that has the lock that another store is waiting for it. This is only a hint,
+// so the method needs no lock and ignores errors. Before the first commit, the file is empty. The method then
+// writes nothing, because a file without the two numbers would be invalid for the method read.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)
 	}
 }
 
-// asked reports whether a store has called ask since the last call of asked. The caller has the lock.
+// The method asked reports whether another store is waiting for the lock. It also clears this hint, so the
+// next call reports only newer calls of ask. The caller has the lock.
 func (l lockFile) asked() bool {
 	var b [1]byte
 	if _, err := l.f.ReadAt(b[:], askedAt); err != nil || b[0] != asking {

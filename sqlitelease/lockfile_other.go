@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// try always succeeds, because on these systems the locks of SQLite are enough.
+// The method try always succeeds. No further lock is needed on these systems, because the locks of SQLite are
+// enough.
 func (lockFile) try() (bool, error) { return true, nil }
 
 func (lockFile) unlock() {}

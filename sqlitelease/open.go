@@ -190,8 +190,8 @@ func (s *Store) connect() (err error) {
 	return s.patiently(func() error { return s.setUp(context.Background()) })
 }
 
-// patiently calls f while it has the lock of the file. If another process has this lock or a lock of SQLite,
-// patiently tries again for openPatience.
+// The method patiently locks the file and calls f. If another process has this lock or a lock of SQLite, the
+// method tries again, until the time in openPatience is over.
 func (s *Store) patiently(f func() error) error {
 	for began := time.Now(); ; time.Sleep(longestPoll) {
 		locked, err := s.lock.try()

@@ -30,8 +30,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// Swap replaces the record, unless the record has changed since old was read, or its lease has ended. In
-// these cases, Swap returns [lease.ErrConflict] and the current Snapshot.
+// Swap replaces the record in the Snapshot old with the record next. If the record has changed since this
+// Snapshot was read, or if the lease has ended, Swap returns [lease.ErrConflict] and the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkTypes has the network file systems by the types of statfs(2). They share their locks with other
-// machines.
+// The map networkTypes contains the kinds of network file systems. The keys are the types in the result of
+// statfs(2). Such a file system shares its locks with other machines.
 var networkTypes = map[uint32]string{
 	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x5346414f: "AFS", 0x6b414653: "AFS",
 	0x73757245: "Coda", 0x00c36400: "Ceph", 0x01021997: "9P", 0x0bd00bd0: "Lustre", 0x7461636f: "OCFS2",

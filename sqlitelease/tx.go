@@ -113,7 +113,8 @@ func (t *tx) saveMeta(ctx context.Context) error {
 }
 
 // adopt deletes all records, and makes all later tokens and versions newer than any before. It is called for
-// a new file, for a copied file, and for a file that is older than the lock file says.
+// three kinds of files: a new file, a copied file, and a file that is older than the state in the lock file,
+// for example after a backup was restored.
 func (t *tx) adopt(version, epoch int64) error {
 	if err := t.tick(); err != nil {
 		return err
@@ -140,7 +141,8 @@ func (t *tx) tick() (err error) {
 	return err
 }
 
-// check checks the files, and adds the last time of the leases to a goneError.
+// The method check looks for changes of the files on the disk. If the result is a goneError, the method adds
+// the time of the last transaction that read the clock.
 func (s *Store) check() error {
 	err := s.files.check()
 	if gone := (*goneError)(nil); errors.As(err, &gone) {

@@ -37,9 +37,9 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// rowVersion returns the version in the row of a name, or "" if there is no row, or this transaction has
-// written it. After a failed commit, another store can use the same version for another change, which must be
-// signalled, too.
+// rowVersion returns the version in the row of a name. If there is no row, rowVersion returns "". It also
+// returns "" if this transaction has written the row: after a failed commit, another store can use the same
+// version for another change, which must be signalled, too.
 func (t *tx) rowVersion(name string) (version string, err error) {
 	if slices.ContainsFunc(t.written, func(w written) bool { return w.name == name }) {
 		return "", nil
