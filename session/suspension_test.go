@@ -6,25 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
-
-// asleep returns a reading of the clock at the time from+d, if the computer was suspended for the
-// time slept in between. While the computer is suspended, its monotonic clock stands still.
-func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
-	to := from.Add(d)
-	(*struct {
-		wall uint64
-		ext  int64
-		loc  *time.Location
-	})(unsafe.Pointer(&to)).ext -= int64(slept)
-	if to.Sub(from) != d-slept || to.Round(0).Sub(from.Round(0)) != d {
-		t.Fatalf("cannot make a time whose clocks differ: %v", to)
-	}
-	return to
-}
 
 // A suspended clock stands still until the test sets it, and wakes no goroutine.
 type suspended struct{ now atomic.Pointer[time.Time] }
@@ -64,7 +49,7 @@ func TestNoMethodBelievesThroughASuspension(t *testing.T) {
 	if !ok || err != nil || !s.CheckAlive() {
 		t.Fatalf("acquire: %v, %v", ok, err)
 	}
-	after := asleep(t, began, time.Minute, time.Minute)
+	after := shorthand.Asleep(t, began, time.Minute, time.Minute)
 	c.now.Store(&after)
 	if s.CheckAlive() {
 		t.Error("CheckAlive is true after a suspension of a minute, and the lease lasts 30s")

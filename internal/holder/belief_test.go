@@ -5,9 +5,9 @@ import (
 	"math/big"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"pgregory.net/rapid"
 )
 
@@ -52,21 +52,6 @@ func TestBudgetIsRoundedDown(t *testing.T) {
 	})
 }
 
-// asleep returns a reading of the clock at the time from+d, if the computer was suspended for the
-// time slept in between. While the computer is suspended, its monotonic clock stands still.
-func asleep(t *testing.T, from time.Time, d, slept time.Duration) time.Time {
-	to := from.Add(d)
-	(*struct {
-		wall uint64
-		ext  int64
-		loc  *time.Location
-	})(unsafe.Pointer(&to)).ext -= int64(slept)
-	if to.Sub(from) != d-slept || to.Round(0).Sub(from.Round(0)) != d {
-		t.Fatalf("cannot make a time whose clocks differ: %v", to)
-	}
-	return to
-}
-
 // If the computer was suspended, the method Elapsed returns the time on the wall clock, not the
 // shorter time on the monotonic clock. SPEC H10.
 func TestElapsed(t *testing.T) {
@@ -82,7 +67,7 @@ func TestElapsed(t *testing.T) {
 		{time.Minute, -time.Hour, 61 * time.Minute},   // the wall clock was set back, which does not matter
 		{time.Minute, -time.Second, 61 * time.Second}, // the wall clock was set back a little
 	} {
-		if got := s.Elapsed(now, asleep(t, now, c.passed, c.slept)); got != c.want {
+		if got := s.Elapsed(now, shorthand.Asleep(t, now, c.passed, c.slept)); got != c.want {
 			t.Errorf("%v on the wall and %v less elapsed count %v, want %v", c.passed, c.slept, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package shorthand has short forms for the tests of our stores: requests, waits and comparisons.
+// Package shorthand has short forms for our tests, mostly of stores: requests, waits and comparisons.
 package shorthand
 
 import (
