@@ -23,9 +23,9 @@ func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, er
 
 // reportContention calls the hook [Trace].Contended, if the Lease is a Session that has this hook.
 func (r *runner) reportContention(info ContendInfo) {
-	if s := r.session; s != nil && s.o.Trace != nil {
+	if s := r.session; s != nil && s.o.Trace != nil && s.o.Trace.Contended != nil {
 		info.Name = r.lease.Name()
-		callHook(s.o.Trace.Contended, info)
+		s.o.Trace.Contended(info)
 	}
 }
 

@@ -225,12 +225,6 @@ func bind[T any](hook func(T), event T) func() {
 	return func() { hook(event) }
 }
 
-func callHook[T any](hook func(T), event T) {
-	if hook != nil {
-		hook(event)
-	}
-}
-
 // record queues a record for the Logger, and does not block.
 func (s *Session) record(level slog.Level, text string, args ...any) {
 	s.log.Log(level, "lease: "+text, slices.Concat([]any{"name", s.Name()}, args, []any{"owner", s.Owner()})...)
