@@ -6,12 +6,12 @@ import (
 )
 
 // A Gate blocks calls until it is opened, so that a test can force an order of events. Its methods
-// HoldRequest, HoldAnswer, OpenBefore and OpenAfter are faults:
+// HoldRequest and HoldAnswer are faults:
 //
-//	gate := leasefault.NewGate()
+//	gate := new(leasefault.Gate)
 //	auth = leasefault.Script(auth,
 //		leasefault.Nth(2, lease.ActionRenew, gate.HoldRequest), // the second renewal is overtaken
-//		leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter)) // by the release
+//		leasefault.Nth(1, lease.ActionRelease, leasefault.After(gate.Open))) // by the release
 //
 // If the context of a blocked call is done, the call returns the error of the context. With [Detach], the
 // Gate blocks a request even after the context of the caller is done. An open Gate cannot be closed again.
@@ -21,9 +21,6 @@ type Gate struct {
 	reached, open     chan struct{}
 	arriving, opening sync.Once
 }
-
-// NewGate returns a closed Gate.
-func NewGate() *Gate { return new(Gate) }
 
 // HoldRequest waits until the Gate is open, and then executes the request.
 func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
@@ -38,20 +35,6 @@ func (g *Gate) HoldRequest(ctx context.Context, c *Call) error {
 func (g *Gate) HoldAnswer(ctx context.Context, c *Call) error {
 	_ = c.Send(ctx)
 	return g.pass(ctx)
-}
-
-// OpenBefore opens the Gate, and then executes the request.
-func (g *Gate) OpenBefore(ctx context.Context, c *Call) error {
-	g.Open()
-	_ = c.Send(ctx)
-	return nil
-}
-
-// OpenAfter executes the request, and then opens the Gate.
-func (g *Gate) OpenAfter(ctx context.Context, c *Call) error {
-	_ = c.Send(ctx)
-	g.Open()
-	return nil
 }
 
 // Open opens the Gate. It may be called more than once.

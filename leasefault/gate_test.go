@@ -15,9 +15,9 @@ import (
 // The release overtakes the renewal that was sent before it.
 func TestGateReorders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := leasefault.NewGate()
+		gate := new(leasefault.Gate)
 		auth := leasefault.Script(lease.NewAuthority(memory.New(nil)),
-			leasefault.Nth(1, lease.ActionRenew, gate.HoldRequest), leasefault.Nth(1, lease.ActionRelease, gate.OpenAfter))
+			leasefault.Nth(1, lease.ActionRenew, gate.HoldRequest), leasefault.Nth(1, lease.ActionRelease, leasefault.After(gate.Open)))
 		if _, err := auth.Do(t.Context(), "job", acquire(idA)); err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +39,9 @@ func TestGateReorders(t *testing.T) {
 
 func TestGateHoldsAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := leasefault.NewGate()
+		gate := new(leasefault.Gate)
 		truth := lease.NewAuthority(memory.New(nil))
-		auth := leasefault.Script(truth, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer), leasefault.Nth(1, lease.ActionRead, gate.OpenBefore))
+		auth := leasefault.Script(truth, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer), leasefault.Nth(1, lease.ActionRead, leasefault.Before(gate.Open)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := auth.Do(ctx, "job", acquire(idA)); !errors.Is(err, context.DeadlineExceeded) {

@@ -65,7 +65,7 @@ func (p *tester) world() *world {
 }
 
 func (p *tester) gate() *leasefault.Gate {
-	g := leasefault.NewGate()
+	g := new(leasefault.Gate)
 	p.gates = append(p.gates, g)
 	return g
 }
