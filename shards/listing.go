@@ -50,10 +50,6 @@ func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
 	return m, offers, parseDigest(v[2]), ok
 }
 
-// shardOwner returns the owner for the lease of a shard. The order says which shards a process with too many
-// shards releases first: those with the highest order.
-func shardOwner(label string, order uint64) string { return member.ShardLease.Owner(label, order) }
-
 func parseShard(owner string) (name, id string, order uint64, ok bool) {
 	label, v := member.ShardLease.Cut(owner)
 	order, err := strconv.ParseUint(v[0], 10, 63)

@@ -17,7 +17,7 @@ func TestOwners(t *testing.T) {
 				t.Errorf("%q: %+v offers %d, want %d; knows %v, want %v", owner, m, offers, n, knows, said)
 			}
 		}
-		name, id, order, ok := parseShard(shardOwner(label(owner, "1f"), 9))
+		name, id, order, ok := parseShard(member.ShardLease.Owner(label(owner, "1f"), 9))
 		if !ok || name != owner || id != "1f" || order != 9 {
 			t.Errorf("%q: %q %q %d", owner, name, id, order)
 		}

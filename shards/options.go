@@ -91,7 +91,7 @@ func (o *Options) complete() (*Options, error) {
 }
 
 const (
-	maxOwner  = 850 // leaves room for what memberOwner and shardOwner add
+	maxOwner  = 850 // leaves room for what the owners of leases add
 	maxWeight = 1_000_000
 )
 

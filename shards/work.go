@@ -39,7 +39,7 @@ func (r *run) hold(h *holding) {
 	}
 	defer acquired()
 	o := *r.o.Session
-	o.Owner, o.Logger, o.Trace = shardOwner(label(o.Owner, r.machine.id), h.order), slog.New(slog.DiscardHandler), nil
+	o.Owner, o.Logger, o.Trace = member.ShardLease.Owner(label(o.Owner, r.machine.id), h.order), slog.New(slog.DiscardHandler), nil
 	s, err := session.New(r.authority, shardName(r.prefix, h.name), &o)
 	if err != nil {
 		r.failed(h, err, r.o.Interval)
