@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/jitter"
+	"github.com/fencedlease/lease/internal/retry"
 )
 
 func (r *runner) contend(ctx context.Context) (tok lease.Token, unknown bool, err error) {
@@ -69,7 +69,7 @@ func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.
 			return "", unknown, err
 		}
 		if ctx.Err() != nil {
-			return "", unknown, c.stopped(ctx)
+			return "", unknown, retry.Stopped(ctx, c.Last)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (r *runner) waitForTurn(ctx context.Context, c *contention, locked bool) er
 				_ = clock.Sleep(ctx, r.clock, spread())
 			}
 			return nil
-		case hopeless(err):
+		case retry.Hopeless(err):
 			return err
 		}
 	}
@@ -142,69 +142,35 @@ func (r *runner) shorten(d time.Duration, part float64) time.Duration {
 
 // A contention is the history of the attempts to acquire the lease.
 type contention struct {
+	retry.Series
 	interval time.Duration
 	refusal  error         // the error of an attempt that was refused because the lease is locked
-	last     error         // the error of the last attempt
 	failed   bool          // whether the last attempt failed for another reason
-	since    time.Time     // since when every attempt has failed with a permanent error; zero if the last one did not
 	pause    time.Duration // the time until the next attempt
 	attempts int           // the number of calls of Acquire
 	failures int           // the number of failed attempts in a row
 	logged   bool          // whether Run has logged that it waits for another holder
 }
 
-const (
-	longestPause  = 10 * time.Second // the longest pause after a failed attempt, unless AcquireInterval is longer
-	permanentTime = 30 * time.Second // if all attempts have failed with permanent errors for this long, Run returns the last error
-)
+// longestPause is the longest pause after a failed attempt, unless AcquireInterval is longer.
+const longestPause = 10 * time.Second
 
 // noteAttempt records an attempt that was not granted, and reports whether it is useless to try again. If the
 // attempt was refused because the lease is locked, err is nil.
 func (c *contention) noteAttempt(now time.Time, err error) (over bool) {
 	switch {
 	case err == nil:
-		c.last, c.failed, c.since, c.pause = c.refusal, false, time.Time{}, c.interval
-		return false
+		err, c.failed, c.pause = c.refusal, false, c.interval
 	case c.failed:
 		c.pause = min(2*c.pause, max(longestPause, c.interval))
 	default:
-		c.pause = c.interval
+		c.failed, c.pause = true, c.interval
 	}
-	c.last, c.failed = err, true
-	switch permanent := errors.As(err, new(*lease.PermanentError)); {
-	case !permanent:
-		c.since = time.Time{}
-	case c.since.IsZero():
-		c.since = now
-	default:
-		return hopeless(err) || now.Sub(c.since) >= permanentTime
-	}
-	return hopeless(err)
-}
-
-// stopped returns the error of Run if ctx ends while Run tries to acquire the lease. The error matches
-// ctx.Err(), context.Cause(ctx), and the error of the last attempt if there was one.
-func (c *contention) stopped(ctx context.Context) error {
-	if c.last == nil {
-		return stopped(ctx)
-	}
-	return fmt.Errorf("%w; the last attempt: %w", stopped(ctx), c.last)
+	return c.Over(now, err)
 }
 
 // mayBeGranted reports whether an attempt that failed with err may have been granted. ErrExpired means that
 // the attempt was granted, but too late.
 func mayBeGranted(err error) bool {
 	return !holder.ProvesNoChange(err) || lease.CodeOf(err) == lease.ErrExpired
-}
-
-// hopeless reports whether it is useless to retry a call that has returned err.
-func hopeless(err error) bool {
-	switch code := lease.CodeOf(err); code {
-	case 0, lease.ErrUnsent:
-		return errors.Is(err, errors.ErrUnsupported)
-	case lease.ErrConflict, lease.ErrCorrupt, lease.ErrReleased, lease.ErrExpired:
-		return false // ErrReleased means that a Release has ended the call, and ErrExpired that the grant came too late
-	default:
-		return !code.Refusal() || code == lease.ErrEpochLimit
-	}
 }

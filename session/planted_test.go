@@ -10,6 +10,8 @@ import (
 var plantedBugs = [][4]string{
 	{"progress counts for the innermost Run only", "progress.go", "p != nil; p = p.outer", "p != nil; p = nil"},
 	{"a late Progress gives more than one limit of time", "progress.go", "left := time.Duration(p.last.Load()) + limit - p.elapsed()", "left := 2*time.Duration(p.last.Load()) + limit - p.elapsed()"},
+	{"permanent errors are tried forever", "../internal/retry/retry.go", ">= 30*time.Second", "< 0"},
+	{"a temporary error does not end a series of permanent ones", "../internal/retry/retry.go", "		s.permanent = time.Time{}\n", ""},
 	{"TryRun has no limit for progress", "run.go", "_, err = r.term(ctx, tok, r.watched(f))\n\t\treturn true", "_, err = r.term(ctx, tok, f)\n\t\treturn true"},
 	{"Close releases a lease held until MinHold", "../internal/holder/machine.go", "c != nil; c = m.ledger.newest(heldUntil) {", "false; {"},
 	{"an Acquire releases the lease held until MinHold", "../internal/holder/command.go", "case c.phase == heldUntil:\n\t\treturn notGranted(res)\n", ""},

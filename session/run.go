@@ -14,6 +14,7 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/internal/holder"
 	"github.com/fencedlease/lease/internal/logqueue"
+	"github.com/fencedlease/lease/internal/retry"
 )
 
 // RunOptions configure [Run], [TryRun] and [AcquireWait]. A nil *RunOptions means the defaults. If a field is
@@ -180,7 +181,7 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 			return err
 		}
 		if r.pause(ctx, r.AcquireInterval) != nil {
-			return stopped(ctx)
+			return retry.Stopped(ctx, nil)
 		}
 	}
 }
@@ -210,7 +211,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	end, ok := r.begin()
 	switch {
 	case !ok && ctx.Err() != nil:
-		return false, stopped(ctx)
+		return false, retry.Stopped(ctx, nil)
 	case !ok:
 		return false, nil
 	}
@@ -227,7 +228,7 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 	}
 	unknown := mayBeGranted(err)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = stopped(ctx)
+		err = retry.Stopped(ctx, nil)
 	}
 	if unknown {
 		err = r.releaseUncertainAfter(ctx, err)
@@ -352,7 +353,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	case held.Err() == nil:
 		err = f(held, tok)
 	case ctx.Err() != nil:
-		err = stopped(ctx)
+		err = retry.Stopped(ctx, nil)
 	default:
 		err = context.Cause(held)
 	}
@@ -414,15 +415,6 @@ func (r *runner) callWithTimeout(ctx context.Context, f func(context.Context) er
 // joined with the error of the release, if any.
 func (r *runner) releaseUncertainAfter(ctx context.Context, err error) error {
 	return joinUnlessSame(err, r.callWithTimeout(ctx, r.lease.ReleaseUncertain))
-}
-
-// stopped returns one error that matches both ctx.Err() and context.Cause(ctx).
-func stopped(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // joinUnlessSame is like holder.Join, but drops the second error if both have the same cause. For

@@ -24,7 +24,7 @@ func TestRunErrors(t *testing.T) {
 	}{
 		{errNet, false}, {context.DeadlineExceeded, false}, {errors.ErrUnsupported, true},
 		{errors.Join(lease.ErrUnsent, errNet), false}, {errors.Join(lease.ErrUnsent, errors.ErrUnsupported), true},
-		{lease.ErrConflict, false}, {lease.ErrCorrupt, false}, {lease.ErrExpired, false}, {lease.ErrReleased, false},
+		{lease.ErrConflict, false}, {lease.ErrCorrupt, false}, {lease.ErrExpired, false}, {lease.ErrReleased, false}, {&lease.LostError{Reason: lease.ErrStopWindow}, false},
 		{lease.ErrIDMismatch, false}, {lease.ErrNotPresent, false}, {lease.ErrEpochLimit, true},
 		{lease.ErrDuration, true}, {lease.ErrName, true}, {lease.ErrClosed, true}, {lease.ErrOption, true},
 	} {
@@ -205,13 +205,19 @@ func TestPermanentErrorEndsContending(t *testing.T) {
 			{lease.Permanent(errTable), true},
 			{fmt.Errorf("load: %w", lease.Permanent(errTable)), true},
 			{errTable, false},
+			{lease.Permanent(errTable), false}, // every third error is not marked
 		} {
+			mixed := !c.permanent && c.err != errTable
 			t.Run(fmt.Sprint(name, " ", c.permanent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := overMemory()
 					h := n.open(t, nil)
 					n.keep(lease.ActionAcquire, func(ctx context.Context, send func(context.Context) (lease.Result, error)) (lease.Result, error) {
-						return failWith(fmt.Errorf("request %d: %w", n.count(lease.ActionAcquire), c.err))(ctx, send)
+						err, i := c.err, n.count(lease.ActionAcquire)
+						if mixed && i%3 == 0 {
+							err = errTable
+						}
+						return failWith(fmt.Errorf("request %d: %w", i, err))(ctx, send)
 					})
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()

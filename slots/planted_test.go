@@ -33,9 +33,8 @@ var plantedBugs = [][4]string{
 	{"the announcement stays", "announce.go", "		_ = a.lease.End(ctx)\n", ""},
 	{"watches begin again at each poll", "watches.go", "if again && !ws.lost.Load() {", "if again && false {"},
 	{"a lost watch is not begun again", "watches.go", "				ws.lost.Store(true)\n				return\n			}\n			ws.signal()", "				return\n			}\n			ws.signal()"},
-	{"permanent errors are tried forever", "run.go", ">= 30*time.Second", "< 0"},
+	{"hopeless errors are tried again", "slots.go", "case r.outage.Over(s.o.Session.Clock.Now(), err):", "case r.outage.Over(s.o.Session.Clock.Now(), nil):"},
 	{"excess slots are forgotten while others know of more", "slots.go", "err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n", "err == nil && int(s.n.Load()) == n"},
-	{"a temporary error does not end a series of permanent ones", "run.go", "		o.permanent = time.Time{}\n", ""},
 	{"SetN breaks the lease of a stranger", "machine.go", "i >= n && !h.breaking && !h.foreign", "i >= n && !h.breaking"},
 }
 

@@ -3,7 +3,6 @@ package slots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/member"
+	"github.com/fencedlease/lease/internal/retry"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -171,14 +171,13 @@ func (r *run) leave(ctx context.Context) {
 }
 
 type outage struct {
-	last      error     // of the last poll
-	failures  int       // in a row
-	permanent time.Time // since when all polls have failed with permanent errors; zero if the last one has not
-	told      bool      // whether the log has a record that Run waits
+	retry.Series
+	failures int  // in a row
+	told     bool // whether the log has a record that Run waits
 }
 
 func (o *outage) report(to *slog.Logger, prefix string, err error) {
-	switch o.last = err; {
+	switch o.Last = err; {
 	case err == nil && o.failures > 0:
 		to.Info("slots: the authority answers again", "prefix", prefix, "failures", o.failures)
 		o.failures = 0
@@ -190,40 +189,6 @@ func (o *outage) report(to *slog.Logger, prefix string, err error) {
 			to.Warn("slots: failed", "prefix", prefix, "failures", o.failures, "err", err)
 		}
 	}
-}
-
-// stopped returns an error that matches ctx.Err(), the cause of ctx and the error of the last poll, if that
-// failed.
-func (o *outage) stopped(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); errors.Is(cause, err) {
-		err = cause
-	} else {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	if o.last != nil {
-		err = fmt.Errorf("%w; the last error: %w", err, o.last)
-	}
-	return err
-}
-
-// isPermanent reports whether all polls have failed with permanent errors for 30 s.
-func (o *outage) isPermanent(err error, now time.Time) bool {
-	if !errors.As(err, new(*lease.PermanentError)) {
-		o.permanent = time.Time{}
-		return false
-	}
-	if o.permanent.IsZero() {
-		o.permanent = now
-	}
-	return now.Sub(o.permanent) >= 30*time.Second
-}
-
-// isHopeless reports whether err means that the store can never grant the request.
-func isHopeless(err error) bool {
-	code := lease.CodeOf(err)
-	badArgument := code >= lease.ErrAction && code <= lease.ErrOption
-	return badArgument || code == lease.ErrClosed || code == lease.ErrEpochLimit || errors.Is(err, errors.ErrUnsupported)
 }
 
 // pause waits for d, or until a watched lease changes, but at least for a tenth of the Interval. Otherwise a

@@ -15,6 +15,7 @@ import (
 	"github.com/fencedlease/lease/internal/follow"
 	"github.com/fencedlease/lease/internal/jitter"
 	"github.com/fencedlease/lease/internal/member"
+	"github.com/fencedlease/lease/internal/retry"
 	"github.com/fencedlease/lease/internal/tasks"
 	"github.com/fencedlease/lease/session"
 )
@@ -246,10 +247,10 @@ func (s *Slots) run(ctx context.Context, r *run) (ran bool, err error) {
 		case done:
 			return true, err
 		case ctx.Err() != nil:
-			return false, r.outage.stopped(ctx)
+			return false, retry.Stopped(ctx, r.outage.Last)
 		case r.once && (err != nil || r.full):
 			return false, err
-		case r.outage.isPermanent(err, s.o.Session.Clock.Now()), isHopeless(err):
+		case r.outage.Over(s.o.Session.Clock.Now(), err):
 			return false, err
 		}
 		err = cmp.Or(err, r.unbroken)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"maps"
@@ -425,40 +424,24 @@ func TestRunBadArgument(t *testing.T) {
 // While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If
 // ctx ends, its error has the last one, in one line. Permanent errors end Run after 30 s.
 func TestRunWhileTheStoreFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, refused := newHouse(t), errors.New("connection refused")
-		run := func(refused func() error, log io.Writer) error {
-			a := hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return refused(), true }}
-			s, err := New(a, "x/", 1, &Options{Session: &session.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}})
-			if err != nil {
-				t.Fatal(err)
-			}
+	refused := errors.New("connection refused")
+	for fails, want := range map[error]time.Duration{refused: time.Hour, lease.Permanent(refused): 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h, began := newHouse(t), time.Now()
+			var log bytes.Buffer
+			s := h.slots(hooked{Authority: h.store.Authority(), list: func(context.Context) (error, bool) { return fails, true }}, "a", 1, 0)
+			s.o.Session.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			return s.Run(ctx, h.work("a", 0))
-		}
-		var log bytes.Buffer
-		err := run(func() error { return refused }, &log)
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("got %v", err)
-		}
-		if n := strings.Count(log.String(), "connection refused"); n < 8 || n > 12 {
-			t.Errorf("%d records in an hour:\n%s", n, &log)
-		}
-		began := time.Now()
-		if err := run(func() error {
-			if time.Since(began)%(25*time.Second) < 3*time.Second {
-				return refused
+			err := s.Run(ctx, h.work("a", 0))
+			if took := time.Since(began).Round(5 * time.Second); took != want || errors.Is(err, context.DeadlineExceeded) != (want == time.Hour) || !errors.Is(err, refused) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v after %v", err, took)
 			}
-			return lease.Permanent(refused)
-		}, io.Discard); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v after %v, and no error was permanent for 30 s", err, time.Since(began))
-		}
-		began = time.Now()
-		if err := run(func() error { return lease.Permanent(refused) }, io.Discard); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, refused) || time.Since(began).Round(5*time.Second) != 30*time.Second {
-			t.Errorf("%v after %v of permanent errors", err, time.Since(began))
-		}
-	})
+			if n := strings.Count(log.String(), "connection refused"); want == time.Hour && (n < 8 || n > 12) {
+				t.Errorf("%d records in an hour:\n%s", n, &log)
+			}
+		})
+	}
 }
 
 // Polled learns of each error while Run waits, and of each answer.
