@@ -2,7 +2,6 @@ package shards
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"strings"
 )
@@ -99,7 +98,7 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		full = false
 		left, sum := n, weights()
 		rest = slices.DeleteFunc(rest, func(m worker) bool {
-			if m.max == 0 || lessProduct(left, m.weight, m.max, sum) {
+			if m.max == 0 || m.max > left || int64(left)*int64(m.weight) < int64(m.max)*int64(sum) {
 				return false
 			}
 			targets[m.id] = m.max
@@ -111,10 +110,9 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 	sum, left := weights(), n
 	remainder := make(map[string]int, len(rest))
 	for _, m := range rest {
-		hi, lo := bits.Mul64(uint64(n), uint64(m.weight))
-		whole, part := bits.Div64(hi, lo, uint64(sum))
-		targets[m.id], remainder[m.id] = int(whole), int(part)
-		left -= int(whole)
+		part := int64(n) * int64(m.weight)
+		targets[m.id], remainder[m.id] = int(part/int64(sum)), int(part%int64(sum))
+		left -= targets[m.id]
 	}
 	if left == 0 {
 		return targets
@@ -133,13 +131,6 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		targets[m.id]++
 	}
 	return targets
-}
-
-// lessProduct reports whether a*b < c*d. The factors must not be negative.
-func lessProduct(a, b, c, d int) bool {
-	hi1, lo1 := bits.Mul64(uint64(a), uint64(b))
-	hi2, lo2 := bits.Mul64(uint64(c), uint64(d))
-	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
 }
 
 // receiver returns the process that gets the shard. Among the processes that have too few shards, it is the

@@ -10,8 +10,8 @@ import (
 var plantedBugs = [][4]string{
 	{"the share is always rounded up", "assign.go", "range rest[:min(left, len(rest))]", "range rest"},
 	{"those that have more do not keep it", "assign.go", "cmp.Compare(last(a), last(b))", "cmp.Compare(last(b), last(a))"},
-	{"weights do not count", "assign.go", "uint64(n), uint64(m.weight))", "uint64(n), uint64(sum/len(rest)))"},
-	{"a full process gets more", "assign.go", "if m.max == 0 || lessProduct", "if m.max >= 0 || lessProduct"},
+	{"weights do not count", "assign.go", "int64(n) * int64(m.weight)\n", "int64(n) * int64(sum/len(rest))\n"},
+	{"a full process gets more", "assign.go", "if m.max == 0 || m.max > left", "if m.max >= 0 || m.max > left"},
 	{"the oldest shards are given", "assign.go", "cmp.Compare(b.order, a.order)", "cmp.Compare(a.order, b.order)"},
 	{"running work moves before free shards", "assign.go", "cmp.Compare(a.holder, b.holder), cmp.Compare(b.order", "cmp.Compare(b.holder, a.holder), cmp.Compare(b.order"},
 	{"a receiver gets every shard", "assign.go", "lacks[to]--", "lacks[to] += 0"},
