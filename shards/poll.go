@@ -204,7 +204,11 @@ func (m *machine) members(do *actions) (members []worker) {
 	}
 	if drained != m.drained {
 		m.drained = drained
-		do.reports = append(do.reports, reportDrained(m.id, drained))
+		text := "is not drained any more, so it takes its share"
+		if drained {
+			text = "is drained, so it gives its shards up"
+		}
+		do.reports = append(do.reports, info(text, "id", m.id))
 	}
 	return members
 }
@@ -265,7 +269,7 @@ func (m *machine) reportStrays(do *actions) {
 	strays := map[string]int{}
 	for _, name := range m.seen.list.strays {
 		if strays[name] = m.strays[name] + 1; strays[name] == 2 {
-			do.reports = append(do.reports, reportStray(drainName(m.prefix, name)))
+			do.reports = append(do.reports, warn("a drain lease has no effect, because it names the owner or the ID of no process", "name", drainName(m.prefix, name)))
 		}
 	}
 	m.strays = strays

@@ -41,7 +41,7 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 	switch {
 	case well && inside:
 		q.offers, q.until = unlimited, now
-		reports = append(reports, reportRecovered)
+		reports = append(reports, info("work goes well again, so the process takes its share"))
 	case well && now.Sub(q.until) >= q.pause:
 		q.pause = 0
 	case failed && over:
@@ -50,7 +50,7 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 		}
 		q.pause = min(max(q.pause, shortestQuarantine*duration), longestQuarantine*duration)
 		q.offers, q.until, over = 0, now.Add(q.pause), false
-		reports = append(reports, reportQuarantine(q.pause))
+		reports = append(reports, warn("no work goes well, so the process is in quarantine", "pause", q.pause))
 	}
 	if q.offers != unlimited {
 		if q.offers = fine; over {

@@ -130,26 +130,11 @@ func reportBalanced(mine, members int) report {
 	}
 }
 
-func reportDrained(id string, begins bool) report {
-	text := "is not drained any more, so it takes its share"
-	if begins {
-		text = "is drained, so it gives its shards up"
-	}
-	return func(g *Group) { g.log(slog.LevelInfo, text, "id", id) }
+// info and warn report events that have no hook.
+func info(text string, args ...any) report {
+	return func(g *Group) { g.log(slog.LevelInfo, text, args...) }
 }
 
-func reportStray(name string) report {
-	return func(g *Group) {
-		g.log(slog.LevelWarn, "a drain lease has no effect, because it names the owner or the ID of no process", "name", name)
-	}
-}
-
-func reportQuarantine(pause time.Duration) report {
-	return func(g *Group) {
-		g.log(slog.LevelWarn, "no work goes well, so the process is in quarantine", "pause", pause)
-	}
-}
-
-func reportRecovered(g *Group) {
-	g.log(slog.LevelInfo, "work goes well again, so the process takes its share")
+func warn(text string, args ...any) report {
+	return func(g *Group) { g.log(slog.LevelWarn, text, args...) }
 }
