@@ -227,9 +227,9 @@ func (s *script) once() {
 		ended[name] = x.ended
 	}
 	known, offers := slices.Sorted(maps.Keys(s.m.shards)), s.m.quarantine.offers
-	_, reports := s.m.announce(s.now, ended)
+	owner, reports := s.m.announce(s.now, ended)
 	s.reports(reports)
-	if q := s.m.quarantine.offers; q == unlimited && offers != q {
+	if _, q, _, _ := parseMember(owner); q == unlimited && offers != q {
 		s.note("offers to have its share")
 	} else if offers != q {
 		s.note("offers to have at most %d", q)

@@ -407,32 +407,6 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// A process in which all work fails soon has no shard, and tries one now and then, which is all that moves.
-// When its work goes well again, it has its share.
-func TestAllWorkFailsInOneProcess(t *testing.T) {
-	inTown(t, 20+rand.IntN(20), func(c *town) {
-		bad := c.start(0, nil)
-		for range 1 + rand.IntN(4) {
-			c.start(0, nil)
-		}
-		time.Sleep(time.Duration(rand.Int64N(int64(time.Hour))))
-		bad.breakDown()
-		time.Sleep(20 * duration)
-		before := c.works()
-		for range 240 {
-			time.Sleep(duration)
-			if n := c.idleNow(); n > 1 {
-				t.Fatalf("%d shards are idle", n)
-			}
-		}
-		if n := c.works() - before; n > 10 {
-			t.Errorf("%d works began in 2 hours", n)
-		}
-		bad.broken.Store(false)
-		c.expectBalance((longestQuarantine+trial)*duration, "after the process is mended")
-	})
-}
-
 // While processes know different names, every name is worked by a process that knows it, and nothing moves.
 // When all know all names, the shares are balanced. The new processes can have a Max.
 func TestDifferentNames(t *testing.T) {

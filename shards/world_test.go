@@ -223,20 +223,6 @@ func (p *process) failOne() {
 	}
 }
 
-// breakDown makes all work of p fail.
-func (p *process) breakDown() {
-	p.broken.Store(true)
-	p.town.mu.Lock()
-	defer p.town.mu.Unlock()
-	for _, ls := range p.town.at {
-		for _, l := range ls {
-			if l.p == p {
-				close(l.fail)
-			}
-		}
-	}
-}
-
 func (p *process) leave() {
 	p.cancel()
 	p.gone()
