@@ -407,53 +407,6 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// While processes know different names, every name is worked by a process that knows it, and nothing moves.
-// When all know all names, the shares are balanced. The new processes can have a Max.
-func TestDifferentNames(t *testing.T) {
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	for range 2 {
-		common, more, olds, news := 1+random.IntN(60), 1+random.IntN(60), 1+random.IntN(4), 1+random.IntN(3)
-		inTown(t, common, func(c *town) {
-			c.settle(olds)
-			all := slices.Clone(c.names)
-			// A process that has its Max gives no shard up for a name that the others do not know.
-			most := max((common+more)/(olds+news), more/news) + 1 + random.IntN(3)
-			if random.IntN(2) == 0 {
-				most = 0
-			}
-			for i := range more {
-				all = append(all, fmt.Sprint("new", i))
-			}
-			for range news {
-				p := c.start(0, func(o *Options) { o.Max = most })
-				c.mu.Lock()
-				p.extra = all[common:]
-				c.mu.Unlock()
-			}
-			time.Sleep(20 * duration) // a shard that was taken in place of another process counts after six Durations
-			began, worked := c.beganIn(20*time.Minute), 0
-			for _, n := range c.loads() {
-				worked += n
-			}
-			if worked != len(all) && most == 0 || began > 0 {
-				t.Errorf("%d names are known to all and %d to %d of %d processes: %d are worked, and %d moved in 20 min", common, more, news, olds+news, worked, began)
-			}
-			c.mu.Lock()
-			c.names = all
-			for _, p := range c.procs {
-				p.extra = nil
-			}
-			c.mu.Unlock()
-			c.expectBalance(6*interval, "when all know all names")
-			if began := c.beganIn(10 * time.Minute); began > 0 {
-				t.Errorf("%d shards moved in 10 min after that", began)
-			}
-		})
-	}
-}
-
 // Somebody who holds the drain lease of a process takes its shards from it, under its owner, its ID or both, and
 // gives them back by a release. Work that moves is told to stop before.
 func TestDrain(t *testing.T) {

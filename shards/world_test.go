@@ -64,7 +64,6 @@ type process struct {
 	fails  atomic.Value // the name of the shard whose work returns errors
 	broken atomic.Bool  // all work returns errors
 	lists  atomic.Int64
-	extra  []string // names that only this process knows; guarded by town.mu
 }
 
 func newTown(t testing.TB, shards int, duration time.Duration) *town {
@@ -119,7 +118,7 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 func (p *process) listNames(context.Context) ([]string, error) {
 	p.town.mu.Lock()
 	defer p.town.mu.Unlock()
-	return append(slices.Clone(p.town.names), p.extra...), nil
+	return slices.Clone(p.town.names), nil
 }
 
 // wire is the connection of a process to the store.
@@ -325,7 +324,7 @@ func (c *town) expectBalance(d time.Duration, when string) {
 	}
 }
 
-// idleNow returns how many of the names that all know are not worked, if no process has names of its own.
+// idleNow returns how many of the names are not worked.
 func (c *town) idleNow() int {
 	n := len(c.names)
 	for _, load := range c.loads() {
