@@ -22,13 +22,18 @@ func TestOwners(t *testing.T) {
 			t.Errorf("%q: %q %q %d", owner, name, id, order)
 		}
 	}
-	l, err := read(func(yield func(lease.Entry, error) bool) {
-		for i := range 2 {
-			yield(lease.Entry{Name: memberName("p/", i), Record: lease.Record{State: lease.Leased, Owner: memberOwner(member.ID(lease.ID{}, "p/"), 1, 0, 0, digest{})}}, nil)
+	// A process has two leases for a moment. A drain lease names its owner, its ID, both, or the whole owner of its lease.
+	id := member.ID(lease.ID{}, "p/")
+	own := memberOwner(label("host", id), 1, 0, 0, digest{})
+	for who, drained := range map[string]bool{"host": true, id: true, label("host", id): true, own: true, "hos": false} {
+		l, err := read(func(yield func(lease.Entry, error) bool) {
+			for name, owner := range map[string]string{memberName("p/", 0): own, memberName("p/", 1): own, drainName("p/", who): "operator"} {
+				yield(lease.Entry{Name: name, Record: lease.Record{State: lease.Leased, Owner: owner}}, nil)
+			}
+		}, "p/")
+		if err != nil || len(l.members) != 1 || l.members[0].Drained != drained || (len(l.strays) == 0) != drained {
+			t.Errorf("%q drains %+v, and the strays are %q: %v", who, l.members, l.strays, err)
 		}
-	}, "p/")
-	if len(l.members) != 1 || err != nil {
-		t.Errorf("two leases of a process are members %+v: %v", l.members, err)
 	}
 	if _, _, _, ok := parseMember("operator"); ok {
 		t.Error("a foreign owner is a member")

@@ -407,38 +407,6 @@ func TestGoexit(t *testing.T) {
 	})
 }
 
-// Somebody who holds the drain lease of a process takes its shards from it, under its owner, its ID or both, and
-// gives them back by a release. Work that moves is told to stop before.
-func TestDrain(t *testing.T) {
-	inTown(t, 30, func(c *town) {
-		p := c.settle(3)[1]
-		p.stop.Store(int64(2 * time.Second))
-		owner, id := p.group.o.Session.Owner, p.group.View().ID
-		for _, who := range []string{owner, id, label(owner, id), memberOwner(label(owner, id), 1, 0, unlimited, digestOf(nil))} {
-			drain, err := session.New(c.store.Authority(), drainName("t/", who), &session.Options{Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ok, err := drain.Acquire(context.Background()); !ok {
-				t.Fatal(err)
-			}
-			time.Sleep(4 * interval)
-			if loads := c.loads(); loads[p] != 0 || loads[c.procs[0]] != 15 || loads[c.procs[2]] != 15 {
-				t.Errorf("drained by %s: the loads are %v", who, slices.Collect(maps.Values(loads)))
-			}
-			for _, m := range c.procs[0].group.View().Members {
-				if m.Drained != (m.ID == p.group.View().ID) {
-					t.Errorf("drained by %s: %+v", who, m)
-				}
-			}
-			if err := drain.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			c.expectBalance(4*interval, "when the drain has ended")
-		}
-	})
-}
-
 // Work that makes no progress is ended, and its shards go to another process.
 func TestProgressTimeout(t *testing.T) {
 	inTown(t, 20, func(c *town) {
