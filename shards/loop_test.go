@@ -275,15 +275,12 @@ func TestRunBadArgument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = g.Run(t.Context(), noNames, noWork)
-		if lease.CodeOf(err) != lease.ErrDuration {
+		noNames := func(context.Context) ([]string, error) { return nil, nil }
+		if err := g.Run(t.Context(), noNames, func(context.Context, string, lease.Token) error { return nil }); lease.CodeOf(err) != lease.ErrDuration {
 			t.Errorf("the store grants at most 1s: %v", err)
 		}
 	})
 }
-
-func noNames(context.Context) ([]string, error)         { return nil, nil }
-func noWork(context.Context, string, lease.Token) error { return nil }
 
 // A panic of the work releases the lease of its shard and ends the process.
 func TestPanic(t *testing.T) {

@@ -407,20 +407,6 @@ func TestSession(t *testing.T) {
 	})
 }
 
-// A request that can never be granted ends Run, and is not tried again silently.
-func TestRunBadArgument(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.store = memory.New(&memory.Options{Limits: lease.Limits{MaxDuration: time.Second}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		s := h.slots(h.store.Authority(), "a", 1, 0)
-		if err := s.Run(ctx, h.work("a", 0)); lease.CodeOf(err) != lease.ErrDuration {
-			t.Errorf("the store grants at most 1s: %v", err)
-		}
-	})
-}
-
 // While the store fails, the 1st, 2nd, 4th and so on of the errors are logged, and Run tries again. If
 // ctx ends, its error has the last one, in one line. Permanent errors end Run after 30 s.
 func TestRunWhileTheStoreFails(t *testing.T) {
@@ -501,53 +487,45 @@ func TestListHangs(t *testing.T) {
 	})
 }
 
-// The longest prefix that New accepts leaves room for the names of the slots and of the queue.
+// The longest prefix leaves room for the names of the slots and of the queue. The default Owner names this process.
 func TestLongPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for length, refused := range map[int]bool{1009: false, 1010: true, 1024: true} {
-			a, prefix := memory.New(nil).Authority(), strings.Repeat("x", length)
-			s, err := New(a, prefix, 1, nil)
-			if (err != nil) != refused {
-				t.Errorf("%d bytes: %v", length, err)
+		a, prefix := memory.New(nil).Authority(), strings.Repeat("x", 1009)
+		s, err := New(a, prefix, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
+			res, err := lease.Inspect(ctx, a, slotName(prefix, 0))
+			if !strings.Contains(res.Record.Owner, fmt.Sprintf("_%d_", os.Getpid())) {
+				t.Errorf("owner %q does not name this process: %v", res.Record.Owner, err)
 			}
-			if err != nil {
-				continue
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if err := s.Run(ctx, func(context.Context, lease.Token) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the second waits until its context ends, and returns %v", err)
 			}
-			err = s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
-				res, err := lease.Inspect(ctx, a, slotName(prefix, 0))
-				if !strings.Contains(res.Record.Owner, fmt.Sprintf("_%d_", os.Getpid())) {
-					t.Errorf("owner %q does not name this process: %v", res.Record.Owner, err)
-				}
-				ctx, cancel := context.WithTimeout(ctx, time.Minute)
-				defer cancel()
-				if err := s.Run(ctx, func(context.Context, lease.Token) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%d bytes: the second waits until its context ends, and returns %v", length, err)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Errorf("%d bytes: %v", length, err)
-			}
+			return nil
+		}); err != nil {
+			t.Error(err)
 		}
 	})
 }
 
+// TestNewRefuses of shards tests the arguments that both packages have.
 func TestNewErrors(t *testing.T) {
-	type plain struct{ lease.Authority }
-	a := memory.New(nil).Authority()
-	for text, f := range map[string]func() (*Slots, error){
-		"New.a":            func() (*Slots, error) { return New(nil, "x/", 1, nil) },
-		"lease.Lister":     func() (*Slots, error) { return New(plain{a}, "x/", 1, nil) },
-		"Name":             func() (*Slots, error) { return New(a, "", 1, nil) },
-		"New.n = 0":        func() (*Slots, error) { return New(a, "x/", 0, nil) },
-		"Options.Interval": func() (*Slots, error) { return New(a, "x/", 1, &Options{Interval: 5}) },
-		"Options.Grace":    func() (*Slots, error) { return New(a, "x/", 1, &Options{Grace: -1}) },
-		"Options.Session.Duration": func() (*Slots, error) {
-			return New(a, "x/", 1, &Options{Session: &session.Options{Duration: lease.Infinite}})
-		},
+	refused := func(n int, o Options) error {
+		_, err := New(memory.New(nil).Authority(), "x/", n, &o)
+		return err
+	}
+	for field, err := range map[string]error{
+		"New.n":                    refused(0, Options{}),
+		"Options.Interval":         refused(1, Options{Interval: 5}),
+		"Options.Grace":            refused(1, Options{Grace: -1}),
+		"Options.Session.Duration": refused(1, Options{Session: &session.Options{Duration: lease.Infinite}}),
 	} {
-		if _, err := f(); err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("got %v, want an error with %q", err, text)
+		if e := (*lease.FieldError)(nil); !errors.As(err, &e) || e.Field != field || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }
