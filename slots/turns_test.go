@@ -3,7 +3,6 @@ package slots
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -79,12 +78,19 @@ func turns(t *testing.T, seed uint64, watches bool, work time.Duration) {
 }
 
 // A preferred leader that stops or crashes within PriorityAfter of New does not stop the one that works. One that
-// stays up has its turn when PriorityAfter is over, however late it has called Run.
+// stays up has its turn when PriorityAfter is over, however late it has called Run. Another one of the same priority does not
+// stop it, also if it has taken the slot before its priority counted.
 func TestPriorityAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
-		low, high := h.slots(h.store.Authority(), "low", 1, 0), h.slots(h.store.Authority(), "high", 1, 10)
-		high.o.PriorityAfter = 2 * time.Minute
+		low, high, equal := h.slots(h.store.Authority(), "low", 1, 0), h.slots(h.store.Authority(), "high", 1, 10), h.slots(h.store.Authority(), "equal", 1, 10)
+		high.o.PriorityAfter = 3 * time.Minute
+		early := make(chan error, 1)
+		go func() { early <- high.Run(t.Context(), h.work("high", time.Minute)) }()
+		time.Sleep(time.Second)
+		if err := equal.Run(t.Context(), h.work("equal", 0)); err != nil || <-early != nil {
+			t.Errorf("one of the same priority stops it: %v", err)
+		}
 		stopped := make(chan error, 1)
 		go func() { stopped <- low.Run(t.Context(), h.work("low", time.Hour)) }()
 		for range 5 {
@@ -101,30 +107,4 @@ func TestPriorityAfter(t *testing.T) {
 			t.Errorf("the other one returns %v", err)
 		}
 	})
-}
-
-// Processes of equal priorities do not stop each other, and one with a lower priority does not stop one with a
-// higher one, also if one of them has taken the slot before its priority counted.
-func TestPriorityAfterStopsNobodyElse(t *testing.T) {
-	for _, priorities := range [][2]int{{0, 0}, {1, 1}, {2, 1}, {1, 0}, {0, -1}} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			var all sync.WaitGroup
-			for i, priority := range priorities {
-				s := h.slots(h.store.Authority(), fmt.Sprint(i), 1, priority)
-				s.o.PriorityAfter = 2 * time.Minute
-				all.Go(func() {
-					for ctx.Err() == nil {
-						if err := s.Run(ctx, h.work(fmt.Sprint(i), 2*time.Hour)); errors.Is(err, lease.ErrBroken) {
-							t.Errorf("priorities %v: the work of process %d was broken after %v", priorities, i, time.Since(s.began))
-						}
-					}
-				})
-				time.Sleep(time.Second)
-			}
-			all.Wait()
-		})
-	}
 }
