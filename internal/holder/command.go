@@ -8,7 +8,7 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// sendNext sends the next command if none is in flight, in the order that type machine describes.
+// sendNext sends the next command if none is in flight, in the order that type Machine describes.
 func (m *Machine) sendNext(now time.Time) {
 	q := &m.commands
 	for q.inFlight == nil {

@@ -22,8 +22,8 @@ var (
 // number of states. It logs which searches ended because of the number of states. TestExplore
 // copies worlds, does not replay them, and visits each world once.
 //
-// With -coverpkg=./session it reaches every statement of the machine but these: what a full ledger does
-// (TestFullLedger, TestDroppedClaim), elapsed after a jump of the wall clock (TestElapsed), canAcquire
+// With -cover it reaches every statement of the machine but these: what a full ledger does
+// (TestFullLedger, TestDroppedClaim), Elapsed after a jump of the wall clock (TestElapsed), CanAcquire
 // (TestWaitReturnsToTry), and a lease that is broken during a take-over, which only -explore.deep reaches.
 func TestExplore(t *testing.T) {
 	var (

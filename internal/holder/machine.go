@@ -9,12 +9,12 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A machine makes all decisions of a Session: which request is sent next, what follows from an answer,
+// A Machine makes all decisions of a Session: which request is sent next, what follows from an answer,
 // which calls are answered and which handlers called, when a lease is released, and when it must be
 // called again. It has no clock, no lock and no goroutine.
 //
 // Each input is a method that Handle calls. It sends nothing and calls no handler, but lists both in the
-// struct effects, which the Session, the shell of the machine, performs afterwards.
+// struct Effects, which the Session, the shell of the machine, performs afterwards.
 //
 // TestExplore tries many orders of inputs, breadth-first. TestPlantedBugs replaces pieces of the source
 // code of this package, each of which must occur exactly once in its file. If you change the machine,
