@@ -410,6 +410,7 @@ var configs = []*config{
 		holders: 2, options: both(sameOwner, window, func(o *Options) { o.Duration = 6 * time.Second }),
 		calls:    [2]kinds{all, all},
 		world:    lossy | of(evRival, evRetreat, evBreak, evDeliver, evStick, evGarble, evCorrupt, evRefuse, evBlank, evWithhold),
+		states:   30_000, // fewer leave an event out
 		together: 2,
 		periods:  graces,
 		bounds:   bounds{calls: [2]uint8{3, 3}, faults: 2, ticks: 4, others: 2, reads: 1},
