@@ -308,14 +308,17 @@ func (c *call) unreachable(err error) error {
 	if wrong != nil || errors.As(err, &bad) && given(bad) {
 		return fail(exitUsage, "%v", err)
 	}
-	check := "its URL, its server and the credentials"
-	if lease.CodeOf(err) == lease.ErrCorrupt {
-		check = "who else writes there, and restore the record"
-	} else if strings.HasPrefix(c.store, "file:") {
-		check = "its file and its folder"
+	permanent := errors.As(err, new(*lease.PermanentError))
+	check := "; check its URL, its server and the credentials"
+	switch {
+	case lease.CodeOf(err) == lease.ErrCorrupt:
+		check = "; check who else writes there, and restore the record"
+	case permanent: // the error itself says what to do
+		check = ""
+	case strings.HasPrefix(c.store, "file:"):
+		check = "; check its file and its folder"
 	}
-	text := fmt.Sprintf("the store cannot be used: %s; check %s", cause(err), check)
-	return &failure{exitUnavailable, text, errors.As(err, new(*lease.PermanentError))}
+	return &failure{exitUnavailable, fmt.Sprintf("the store cannot be used: %s%s", cause(err), check), permanent}
 }
 
 // The function given reports whether the wrong field comes from the user, and not from a record or a server.

@@ -17,8 +17,8 @@ import (
 // A Fake is a [lease.Lease] for unit tests of code that uses a lease. It needs no store: the test decides
 // what Acquire and Release return ([Fake.Next], [Fake.NextRelease]), and when the lease is lost or broken
 // ([Fake.Lose], [Fake.Break]). [Fake.Calls] returns the methods that the code under test has called. A Fake
-// has no methods HandOver and Name. To test a hand-over or session.RunAll, run real Sessions in a synctest
-// bubble, all with the same memory.Store.
+// has no methods HandOver and Name, and session.Run accepts no MinHold and no ProgressTimeout with it. To test
+// these or session.RunAll, run real Sessions in a synctest bubble, all with the same memory.Store.
 //
 // The zero Fake is ready to use. Its lease is free, every Acquire is granted, and the lease never expires by
 // itself. A Fake implements [lease.TokenAcquirer] and [lease.Waiter], and has the methods WhileHeld and

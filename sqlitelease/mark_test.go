@@ -32,9 +32,9 @@ func (m mark) Advance(ctx context.Context, tok lease.Token) (seen lease.Token, e
 	return seen, err
 }
 
-// openData opens the database of the data, which must be another file than that of the leases. With
-// _txlock=immediate, a transaction waits for the lock of the file when it begins. Otherwise, one that reads before it
-// writes can fail at once with SQLITE_BUSY.
+// openData opens the database of the data, which must be another file than that of the leases, with the driver that
+// sqlitelease imports: modernc.org/sqlite. With _txlock=immediate, a transaction waits for the lock of the file when
+// it begins. Otherwise, a transaction that reads before it writes can fail at once with SQLITE_BUSY.
 func openData(path string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)")
 	if err != nil {
