@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,8 +32,7 @@ type backend struct {
 	floor         uint64 // the epoch of Options.Floor
 	gate          *engine.Gate
 	server        engine.Server
-	checking      chan struct{} // holds a value while the bucket is being checked
-	checked       atomic.Bool
+	checked       chan bool // holds whether the bucket was checked, except during the check
 }
 
 // mostWrites is the maximum number of requests that a Store sends at a time. Nearly all requests write to the
@@ -43,7 +41,8 @@ type backend struct {
 const mostWrites = 32
 
 func newBackend(js jetstream.JetStream, bucket string) *backend {
-	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites), checking: make(chan struct{}, 1)}
+	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites), checked: make(chan bool, 1)}
+	e.checked <- false
 	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."

@@ -63,21 +63,17 @@ func checkVersion(nc *nats.Conn) error {
 // checkOnce checks the bucket, unless a check has succeeded already. All requests that wait for a check share
 // it.
 func (e *backend) checkOnce(ctx context.Context) error {
-	if e.checked.Load() {
-		return nil
-	}
 	select {
-	case e.checking <- struct{}{}:
-		defer func() { <-e.checking }()
+	case checked := <-e.checked:
+		var err error
+		if !checked {
+			err = e.checkStream(ctx)
+		}
+		e.checked <- err == nil
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if e.checked.Load() {
-		return nil
-	}
-	err := e.checkStream(ctx)
-	e.checked.Store(err == nil)
-	return err
 }
 
 func (e *backend) checkStream(ctx context.Context) error {

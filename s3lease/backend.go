@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -20,8 +19,7 @@ type backend struct {
 	gate           *engine.Gate
 	store          *engine.Store
 	poller         engine.Poller
-	checking       chan struct{} // contains a value while the service is being checked
-	checked        atomic.Bool
+	checked        chan bool // holds whether the service was checked, except during the check
 }
 
 // mostRequests limits the concurrent requests of a Store. S3 accepts 3,500 writes a second under a prefix.
@@ -106,21 +104,17 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 
 // checkOnce checks the service, unless an earlier check has succeeded. All calls that wait share one check.
 func (b *backend) checkOnce(ctx context.Context) error {
-	if b.checked.Load() {
-		return nil
-	}
 	select {
-	case b.checking <- struct{}{}:
-		defer func() { <-b.checking }()
+	case checked := <-b.checked:
+		var err error
+		if !checked {
+			err = b.check(ctx)
+		}
+		b.checked <- err == nil
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if b.checked.Load() {
-		return nil
-	}
-	err := b.check(ctx)
-	b.checked.Store(err == nil)
-	return err
 }
 
 // check finds out whether the service supports both conditions. It sends two writes that must be refused. The
