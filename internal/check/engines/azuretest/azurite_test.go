@@ -3,13 +3,8 @@ package azuretest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,69 +14,15 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
-	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/check/engines/azurite"
 	"github.com/fencedlease/lease/leasetest"
-	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
-const azurite = "azurite@3.37.0"
-
-var installed = sync.OnceValues(install)
-
-// install returns a folder with Azurite, installed once for all runs of a user. The folder gets its
-// final name when it is complete.
-func install() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "lease-azuretest", strings.ReplaceAll(azurite, "@", "-"))
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", err
-	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temp)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", temp, "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", azurite)
-	cmd.Dir = temp
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm install %s: %w\n%s", azurite, err, out)
-	}
-	err = os.Rename(temp, dir)
-	if _, there := os.Stat(dir); there == nil {
-		return dir, nil // installed by this run, or by another one that was faster
-	}
-	return "", errors.Join(errors.New("Azurite was installed, and is not in its place"), err)
-}
-
-// startAzurite starts Azurite and returns a client of a container at it. Azurite ends with the test, or
-// with this process. Without node or npm the test fails, because a skipped test proves nothing.
+// startAzurite starts Azurite and returns a client of a container at it.
 func startAzurite(t *testing.T) *container.Client {
 	t.Helper()
-	modules, err := installed()
-	if err != nil {
-		t.Fatal("the tests need node and npm: ", err)
-	}
-	p, err := enginetest.StartProgram(t.TempDir(), func(_, port string) *exec.Cmd {
-		cmd := exec.Command("node", filepath.Join(modules, "node_modules/azurite/dist/src/blob/main.js"),
-			"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck")
-		cmd.Dir = t.TempDir()
-		return cmd
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	endpoint := "http://" + p.Addr() + "/" + blobtest.DefaultAccount
-	c := client(t, endpoint+"/"+box, http.DefaultClient)
+	c := client(t, azurite.Start(t)+"/"+box, http.DefaultClient)
 	if _, err := c.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

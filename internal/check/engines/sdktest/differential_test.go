@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/check/engines/azurite"
 )
 
 var (
@@ -33,7 +34,7 @@ type pair struct {
 
 func newPair(t testing.TB) *pair {
 	return &pair{
-		azurite: startAzurite(t),
+		azurite: azurite.Start(t),
 		sas:     signature(t, blobtest.DefaultAccount, blobtest.DefaultKey),
 		double:  func() (*blobtest.Server, error) { return blobtest.NewServer(nil, nil) },
 		turns:   make(chan struct{}, 6),

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fencedlease/lease/internal/check/engines/azurite"
 )
 
 // A program contains the values that the running command printed.
@@ -56,7 +58,7 @@ func startProgram(t *testing.T, args ...string) (p program) {
 // containers. The test moves the clock of the command over HTTP.
 func TestJavaScriptSDK(t *testing.T) {
 	p := startProgram(t)
-	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", modules, "../../../../blobtest/testdata/cells.json", p.connection, p.clock).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "node", "testdata/cells.mjs", azurite.Modules(t), "../../../../blobtest/testdata/cells.json", p.connection, p.clock).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -69,7 +71,7 @@ func TestJavaScriptSDK(t *testing.T) {
 // the properties of the account.
 func TestJavaScriptSDKOverTLS(t *testing.T) {
 	p := startProgram(t, "-tls")
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/tls.mjs", modules, p.connection)
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/tls.mjs", azurite.Modules(t), p.connection)
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.certificate)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
