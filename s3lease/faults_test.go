@@ -194,27 +194,10 @@ func TestIgnoredConditionAfterAList(t *testing.T) {
 	}
 }
 
-// The grace of a break counts from the last poll of a holder that watches.
-func TestGraceCountsFromThePoll(t *testing.T) {
-	d, url := newDouble(t)
-	s, other := newStore(t, url, nil), newStore(t, url, nil)
-	if err := second(other.Load(t.Context(), "job")); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	do(t, s.Authority(), "job", acquire(idA, time.Hour), 0)
-	if err := second(s.Watch(t.Context(), "job")); err != nil {
-		t.Fatal(err)
-	}
-	for before := d.requests.Load(); d.requests.Load() < before+11; {
-		time.Sleep(time.Millisecond) // a real network
-	}
-	const apart = 20 * time.Millisecond // the interval of the polls, of which ten have been answered
-	do(t, other.Authority(), "job", shorthand.Break(time.Minute), 0)
-	snap, err := s.Load(t.Context(), "job")
-	if most := time.Since(began) - 8*apart; err != nil || snap.Uncertainty > most {
-		t.Errorf("the end of the break is known up to %v, want %v, %v", snap.Uncertainty, most, err)
-	}
+func TestGraceWithAWatch(t *testing.T) {
+	t.Parallel()
+	_, url := newDouble(t)
+	enginetest.GraceWithAWatch(t, newStore(t, url, nil), newStore(t, url, nil).Authority(), "job")
 }
 
 // A deletion by hand ends the lease, a holder that watches learns of it, and its next renewal is refused.
