@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -21,10 +22,11 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// with lets something happen to each request with the given method.
-func (d *double) with(method string, what harm) {
+// with lets something happen to the first requests with the given method.
+func (d *double) with(method string, what harm, most int64) {
+	var n atomic.Int64
 	f := func(r *http.Request) harm {
-		if r.Method == method {
+		if r.Method == method && n.Add(1) <= most {
 			return what
 		}
 		return nothing
@@ -32,23 +34,24 @@ func (d *double) with(method string, what harm) {
 	d.harm.Store(&f)
 }
 
-// A renewal is refused only if it was certainly not carried out, and a refusal because of a proxy that has repeated
-// the request is no refusal. The Store sends no request twice.
+// A release is refused only if it was certainly not carried out, and a refusal because of a proxy that has repeated
+// the request is no refusal. The Store sends a request again only after a 409, because another write was under way.
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		what    harm
+		times   int64
 		granted bool
 		applied bool
 		puts    int64
 	}{
-		{nothing, true, true, 1}, {slow, true, true, 1}, {repeated, true, true, 1},
-		{lost, false, true, 1}, {failed, false, true, 1}, {throttled, false, false, 1},
+		{nothing, 1, true, true, 1}, {slow, 1, true, true, 1}, {repeated, 1, true, true, 1},
+		{lost, 1, false, true, 1}, {failed, 1, false, true, 1}, {throttled, 1, false, false, 1}, {conflict, 3, true, true, 4},
 	} {
 		t.Run(c.what.String(), func(t *testing.T) {
 			d, url := newDouble(t)
 			a := newStore(t, url, nil).Authority()
 			first := do(t, a, "job", acquire(idA, time.Minute), 0)
-			d.with(http.MethodPut, c.what)
+			d.with(http.MethodPut, c.what, c.times)
 			before := d.puts.Load()
 			_, err := a.Do(t.Context(), "job", release(idA))
 			if (err == nil) != c.granted || lease.CodeOf(err) != 0 || shorthand.Permanent(err) {
@@ -105,29 +108,6 @@ func TestRepeatedAfterOthers(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		do(t, s.Authority(), "job", renew(idA), 0)
-	}
-}
-
-// While other writes are under way, S3 answers with 409, and nothing is written. The Store tries again.
-func TestBusyObject(t *testing.T) {
-	d, url := newDouble(t)
-	a := newStore(t, url, nil).Authority()
-	do(t, a, "job", acquire(idA, time.Minute), 0)
-	var n atomic.Int64
-	f := func(r *http.Request) harm {
-		if r.Method == http.MethodPut && n.Add(1) <= 3 {
-			return conflict
-		}
-		return nothing
-	}
-	d.harm.Store(&f)
-	do(t, a, "job", renew(idA), 0)
-	if n.Load() != 4 {
-		t.Errorf("%d writes, want 4", n.Load())
-	}
-	d.with(http.MethodPut, conflict)
-	if _, err := a.Do(context.Background(), "new", acquire(idA, time.Minute)); err == nil {
-		t.Error("granted in an object that cannot be created")
 	}
 }
 
@@ -220,7 +200,7 @@ func TestWatchAfterAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.with(http.MethodGet, throttled)
+	d.with(http.MethodGet, throttled, math.MaxInt64)
 	do(t, other, "job", release(idA), 0)
 	for before := d.requests.Load(); d.requests.Load() < before+3; {
 		time.Sleep(time.Millisecond) // a real network
@@ -344,7 +324,7 @@ func TestLeavesAServer(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	_, url := newDouble(t)
+	d, url := newDouble(t)
 	c := newStore(t, url, nil).backend.client
 	for field, err := range map[string]error{
 		"New.client":           second(New(nil, "bucket", nil)),
@@ -365,6 +345,8 @@ func TestErrors(t *testing.T) {
 		t.Error(err)
 	}
 	shorthand.Says(t, err, nil, "make the bucket", `"another"`)
+	d.with(http.MethodPut, conflict, math.MaxInt64)
+	shorthand.Says(t, second(newStore(t, url, nil).Load(t.Context(), "new")), nil, "refused 10 times")
 }
 
 func second[T any](_ T, err error) error { return err }
