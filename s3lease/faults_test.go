@@ -191,29 +191,6 @@ func TestDeletionIsSeen(t *testing.T) {
 	})
 }
 
-// A watch goes on after an outage, and signals what changed meanwhile.
-func TestWatchAfterAnOutage(t *testing.T) {
-	d, url := newDouble(t)
-	s, other := newStore(t, url, nil), newStore(t, url, nil).Authority()
-	do(t, other, "job", acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.with(http.MethodGet, throttled, math.MaxInt64)
-	do(t, other, "job", release(idA), 0)
-	for before := d.requests.Load(); d.requests.Load() < before+3; {
-		time.Sleep(time.Millisecond) // a real network
-	}
-	if len(signals) > 0 {
-		t.Error("a signal of an outage")
-	}
-	d.harm.Store(nil)
-	if !shorthand.Within(signals, true) {
-		t.Error("no signal of the release")
-	}
-}
-
 func TestRenewalsGoFirst(t *testing.T) {
 	_, url := newDouble(t)
 	enginetest.RenewalsGoFirst(t, overLink(url), "job", mostRequests*3/4)
