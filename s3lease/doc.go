@@ -27,22 +27,8 @@
 // service would grant the same lease to several processes. The check cannot recognize a service that compares
 // and writes in two steps.
 //
-// # Time
-//
-// The Store does not use the time of any server. An object says how much time the lease had left when the
-// object was written. When a process first reads this object, it starts a countdown of this time on its own
-// clock: see package engine. If a holder crashes, a process that was already waiting acquires the lease when
-// no time is left. A process that starts later waits for the whole duration of the lease.
-//
 // # Watches
 //
 // S3 cannot notify its clients, so a watch reads the object every [Options.PollInterval]. It signals every
 // change except renewals.
-//
-// # Tokens
-//
-// The tokens of a lease begin at the time at which its object was created, in milliseconds on the clock of
-// the service. So if an object is deleted, for example by a lifecycle rule, the next tokens are newer, unless
-// the object existed for less than a second, or the clock of the service was set back. Nothing else depends
-// on that clock.
 package s3lease
