@@ -88,30 +88,28 @@ type request func(context.Context, *sql.Conn) error
 // connection of the pool can be broken, so read tries again with another one. It also tries again after a
 // deadlock, for example if somebody deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
-	return s.enter(ctx, engine.Request{}, f, func(err error) bool { return connectionBroke(err) || number(err) == deadlock })
+	return s.enter(ctx, engine.Request{}, f, true)
 }
 
-// never is for writes. They must not be sent again, because the server may have carried out a write although
-// the connection broke.
-func never(error) bool { return false }
-
-// enter waits until the gate admits a request, and sends it.
-func (s *Store) enter(ctx context.Context, r engine.Request, f request, again func(error) bool) error {
+// enter sends a request as soon as the gate lets it through.
+func (s *Store) enter(ctx context.Context, r engine.Request, f request, reads bool) error {
 	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, pass, f, again)
+	return s.send(ctx, pass, f, reads)
 }
 
-// send sends a request that the gate has admitted. It tries again if again returns true for the error. If a
-// server has refused the request because it is read-only, send tries again with another connection.
-func (s *Store) send(ctx context.Context, pass engine.Pass, f request, again func(error) bool) error {
+// send sends a request that the gate has let through. It repeats the request over another connection if a server has
+// refused the request because the server is read-only. It repeats a write after no other error: if the connection
+// broke, the server might have carried out the write.
+func (s *Store) send(ctx context.Context, pass engine.Pass, f request, reads bool) error {
 	defer func() { pass.Leave(ctx.Err() == nil) }()
 	for retries := s.db.Stats().OpenConnections + 1; ; retries-- {
 		err := s.once(ctx, f)
-		if retries <= 0 || ctx.Err() != nil || !isReadOnly(err) && !again(err) {
+		again := isReadOnly(err) || reads && (connectionBroke(err) || number(err) == deadlock)
+		if retries <= 0 || ctx.Err() != nil || !again {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	var answer string
 	err := s.send(ctx, pass, func(ctx context.Context, c *sql.Conn) error {
 		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
-	}, never)
+	}, false)
 	times := make([]int64, len(all))
 	if tooLarge(err) && len(all) > 1 {
 		return times, nil // the caller then sends each renewal in a statement of its own

@@ -199,7 +199,7 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	err = s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
 		err := s.enter(ctx, r, func(ctx context.Context, c *sql.Conn) error {
 			return c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
-		}, never)
+		}, false)
 		return conflictOr(err, changed)
 	})
 	if err != nil {
