@@ -17,11 +17,7 @@
 // is later than that of the change before, and Load never returns a time before the last change of the row.
 //
 // If the server's clock is set forward while leases are held, they expire early. If it is set backward, they
-// last longer, and a lease that has expired can appear as leased again, until a request changes its row. A
-// lease whose holder renews it is not affected. If the clock is set backward by more than a second, the Store
-// logs by how much. If the holder of a lease crashes while the clock is behind, a Store measures on its own
-// clock the time that the lease had left. If the record has not changed during this time, the Store reports
-// the lease as expired.
+// last longer, and a lease that has expired can appear as leased again, until a request changes its row.
 //
 // # Transactions
 //
@@ -36,12 +32,4 @@
 // example after a deadlock or a long wait for a lock. A [lease.ErrUnsent] means that the request was not
 // sent, for example because the server has too many connections. After any other error, for example a broken
 // connection, the outcome is unknown.
-//
-// # Round trips
-//
-// An acquire without contention takes two round trips to the server, and a refusal one. A renewal, a change
-// or a release takes one round trip if the lease was acquired through the same Store. If the row has changed,
-// if another transaction has locked it, or if the lease has ended, such a request takes one or two further
-// round trips. If the duration of a lease is not a whole number of microseconds, each renewal takes two round
-// trips. A new connection takes four, in addition to the handshake.
 package mysqllease
