@@ -139,33 +139,6 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// A watch outlives the end of its server: the first poll after the restart signals what has changed. It ends with its Store.
-func TestWatchOutlivesARestart(t *testing.T) {
-	s := ownServer(t)
-	database := s.database(t)
-	st := s.store(t, database, nil)
-	do(t, st.Authority(), "x", acquire(idA, time.Hour), 0)
-	signals, err := st.Watch(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Kill()
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.exec(t, database, "delete from lease_row")
-	if !shorthand.Within(signals, true) {
-		t.Error("no signal of a change after a restart")
-	}
-	st.Close()
-	if !shorthand.Within(signals, false) {
-		t.Error("the Store was closed and the watch is not")
-	}
-	if _, err := st.Watch(t.Context(), "x"); lease.CodeOf(err) != lease.ErrClosed {
-		t.Errorf("a watch of a closed Store: %v", err)
-	}
-}
-
 // A store leaves a server that has become read-only and keeps its connections open, for the one that its address leads
 // to by now. So does the store of a user who may write to a read-only server.
 func TestLeavesAReadOnlyServer(t *testing.T) {

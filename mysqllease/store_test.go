@@ -170,6 +170,10 @@ func TestChangesByHand(t *testing.T) {
 			t.Errorf("%q was carried out", forgets)
 		}
 	}
+	s.Close()
+	if !shorthand.Within(signals, false) {
+		t.Error("the Store was closed and the watch is not")
+	}
 }
 
 // SPEC S4: the clock of the server was ahead when the row was written. And renewals are exact.
