@@ -1,6 +1,11 @@
 package enginetest
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+)
 
 // A Child is a [Server] that runs in a copy of the test binary. Use it for a server that is a Go package.
 type Child struct {
@@ -8,17 +13,45 @@ type Child struct {
 	addr, variable string
 }
 
-// StartChild starts a copy of the test binary with an additional environment variable, such as
-// "MY_SERVER=127.0.0.1:7000". If TestMain finds this variable, it must start the server at the address addr
-// and then call [Ready]. The child ends with the test.
-func StartChild(t testing.TB, addr, variable string) *Child {
+// asServer is the environment variable with the configuration of a Child, as JSON.
+const asServer = "ENGINETEST_SERVER"
+
+// StartChild starts a copy of the test binary, with a server at the address addr. TestMain must call [ServeChild],
+// which gets the configuration. The child ends with the test.
+func StartChild(t testing.TB, addr string, configuration any) *Child {
 	t.Helper()
-	c := &Child{addr: addr, variable: variable}
+	text, err := json.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Child{addr: addr, variable: asServer + "=" + string(text)}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Kill() })
 	return c
+}
+
+// ServeChild returns false, unless [StartChild] has started this process. Then ServeChild calls start with the
+// configuration, which starts the server, waits until the test needs the server no more, calls stop, and returns true.
+func ServeChild[C any](start func(configuration C) (stop func(), err error)) bool {
+	text, served := os.LookupEnv(asServer)
+	if !served {
+		return false
+	}
+	var c C
+	var stop func()
+	err := json.Unmarshal([]byte(text), &c)
+	if err == nil {
+		stop, err = start(c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return true
+	}
+	defer stop()
+	<-Ready().Done()
+	return true
 }
 
 // Addr returns the host and port of the server.

@@ -20,7 +20,7 @@ func TestProgram(t *testing.T) {
 			return exec.Command("sh", "-c", says)
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), asServer+"="+addr)
+		cmd.Env = append(os.Environ(), `ENGINETEST_SERVER="`+addr+`"`)
 		return cmd
 	}
 	if _, err := enginetest.StartProgram(t.TempDir(), start, nil); err == nil || !strings.Contains(err.Error(), "no such setting") {

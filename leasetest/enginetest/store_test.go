@@ -9,10 +9,8 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"net"
 	"net/rpc"
-	"os"
 	"testing"
 	"time"
 
@@ -22,33 +20,26 @@ import (
 	"github.com/fencedlease/lease/memory"
 )
 
-// asServer is an environment variable with the address of a server.
-const asServer = "MY_SERVER"
-
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests wait for processes, and use little of a processor
-	if addr := os.Getenv(asServer); addr != "" {
-		if err := serve(addr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+	if enginetest.ServeChild(serve) {
 		return
 	}
 	enginetest.Main(m, func(addr string) (lease.Authority, error) { return (&store{addr: addr}).Authority(), nil }, nil)
 }
 
-// serve is the main function of the server.
-func serve(addr string) error {
+// serve starts the server of a child.
+func serve(addr string) (stop func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := rpc.NewServer()
 	if err := s.RegisterName("Leases", &service{memory.New(nil)}); err != nil {
-		return err
+		return nil, err
 	}
-	go s.Accept(l) // until the process ends
-	<-enginetest.Ready().Done()
-	return nil
+	go s.Accept(l)
+	return func() { l.Close() }, nil
 }
 
 // start starts a server for one test.
@@ -58,7 +49,7 @@ func start(t testing.TB) enginetest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server{enginetest.StartChild(t, addr, asServer+"="+addr)}
+	return server{enginetest.StartChild(t, addr, addr)}
 }
 
 // A server keeps its data in memory, so instead of being killed and started again it is paused.

@@ -2,10 +2,8 @@ package azuretest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,35 +22,26 @@ import (
 // the service, 15 seconds, lasts one second for the processes.
 const fast = 15
 
-// asServer is an environment variable. If it is set, the process runs as a server at the address in it.
-const asServer = "AZURETEST_SERVER"
-
 func TestMain(m *testing.M) {
-	if address := os.Getenv(asServer); address != "" {
-		if err := serve(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if enginetest.ServeChild(serve) {
 		return
 	}
 	enginetest.Main(m, func(endpoint string) (lease.Authority, error) { return openFast(endpoint) }, nil)
 }
 
-// serve is the main function of a server process.
-func serve(address string) error {
+// serve starts the server of a child.
+func serve(address string) (stop func(), err error) {
 	h, err := blobtest.NewHandler(nil, &blobtest.Options{Clock: leasefault.NewClockAt(time.Now(), fast), Containers: []string{box}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := h.HTTPServer()
-	ctx := enginetest.Ready()
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
-	return h.Serve(s, l)
+	go func() { _ = h.Serve(s, l) }()
+	return func() { _ = s.Close() }, nil
 }
 
 // openFast opens the container at an address for a process that runs in real time.
@@ -102,7 +91,7 @@ func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := enginetest.StartChild(t, address, asServer+"="+address)
+	server := enginetest.StartChild(t, address, address)
 	target := enginetest.UnderFaults(t, memoryServer{server}, nil)
 	enginetest.TestHolders(t, target, &enginetest.HolderOptions{Name: strings.ReplaceAll(t.Name(), "/", "-")})
 }

@@ -2,11 +2,9 @@ package etcdtest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -24,9 +22,6 @@ import (
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
-// asServer is an environment variable. If it has a member as JSON, the test binary runs as that server.
-const asServer = "ETCDTEST_MEMBER"
-
 var (
 	idA, idB                = shorthand.IDA, shorthand.IDB
 	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
@@ -38,10 +33,7 @@ var (
 var shared *member
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(asServer); text != "" {
-		if err := serve(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+	if enginetest.ServeChild(func(m *member) (stop func(), err error) { return m.stop, m.start() }) {
 		return
 	}
 	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
@@ -131,20 +123,6 @@ func (m *member) crash() {
 	m.etcd.Close()
 }
 
-// serve is the main function of a child. It runs a member until the tests no longer need it.
-func serve(text string) error {
-	m := new(member)
-	if err := json.Unmarshal([]byte(text), m); err != nil {
-		return err
-	}
-	if err := m.start(); err != nil {
-		return err
-	}
-	defer m.stop()
-	<-enginetest.Ready().Done()
-	return nil
-}
-
 // A child is a member in a process of its own, which a test can pause and kill. It ends with the test.
 type child struct {
 	*member
@@ -161,11 +139,7 @@ func newChild(t testing.TB, change ...func(*member)) *child {
 	for _, f := range change {
 		f(m)
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &child{m, enginetest.StartChild(t, m.address(), asServer+"="+string(text))}
+	return &child{m, enginetest.StartChild(t, m.address(), m)}
 }
 
 // client makes a client that is closed at the end of the test.

@@ -2,11 +2,9 @@ package natstest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -21,9 +19,6 @@ import (
 	"github.com/fencedlease/lease/natslease"
 )
 
-// asServer is an environment variable. If it has a member as JSON, the test binary runs as that server.
-const asServer = "NATSTEST_MEMBER"
-
 var (
 	idA, idB                = shorthand.IDA, shorthand.IDB
 	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
@@ -35,10 +30,7 @@ var (
 var shared *member
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(asServer); text != "" {
-		if err := serve(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+	if enginetest.ServeChild(func(m *member) (stop func(), err error) { return m.stop, m.start() }) {
 		return
 	}
 	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
@@ -133,20 +125,6 @@ func makeBucket(endpoint string, replicas int) error {
 	}
 }
 
-// serve is the main function of a child. It runs a server until the tests no longer need it.
-func serve(text string) error {
-	m := new(member)
-	if err := json.Unmarshal([]byte(text), m); err != nil {
-		return err
-	}
-	if err := m.start(); err != nil {
-		return err
-	}
-	defer m.stop()
-	<-enginetest.Ready().Done()
-	return nil
-}
-
 // A child is a server in a process of its own, which a test can pause and kill. It ends with the test.
 type child struct {
 	*member
@@ -163,11 +141,7 @@ func newChild(t testing.TB, change ...func(*member)) *child {
 	for _, f := range change {
 		f(m)
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &child{m, enginetest.StartChild(t, m.Client, asServer+"="+string(text))}
+	c := &child{m, enginetest.StartChild(t, m.Client, m)}
 	if err := makeBucket(c.url(), 1); err != nil {
 		t.Fatal(err)
 	}
