@@ -176,32 +176,7 @@ func TestChangesByHand(t *testing.T) {
 	}
 }
 
-// SPEC S4: the clock of the server was ahead when the row was written. And renewals are exact.
-func TestTimeDoesNotRunBackward(t *testing.T) {
-	t.Parallel()
-	database := shared.database(t)
-	s := shared.store(t, database, nil)
-	for i, d := range []time.Duration{time.Minute, time.Minute + 1, time.Hour + time.Microsecond, lease.Infinite - 807, lease.Infinite} {
-		name := fmt.Sprint("x", i)
-		do(t, s.Authority(), name, acquire(idA, d), 0)
-		shared.exec(t, database, "update lease_row set changed = changed + 20000000 where name = ?", []byte(name))
-		last, err := s.Load(t.Context(), name)
-		if err != nil || time.Until(last.Now) < 15*time.Second {
-			t.Errorf("the time is %v, %v, and the row's is 20s ahead", last.Now, err)
-		}
-		change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
-		for _, req := range []lease.Request{renew(idA), renew(idA), change, renew(idB)} {
-			res := do(t, s.Authority(), name, req, 0)
-			if res.Now.Before(last.Now) || req.Action == lease.ActionRenew && d%time.Microsecond == 0 && res.Record.Until.Sub(res.Now) != d {
-				t.Errorf("%v: time went from %v to %v, and the lease of %v ends at %v", req.Action, last.Now, res.Now, d, res.Record.Until)
-			}
-			if last, err = s.Load(t.Context(), name); err != nil || last.Record != res.Record {
-				t.Errorf("%v of %v: the row has %v, %v, and the answer was %v", req.Action, d, last.Record, err, res.Record)
-			}
-		}
-	}
-}
-
+// SPEC S4: the time of a store never falls.
 func TestClockSetBack(t *testing.T) {
 	database := shared.database(t)
 	enginetest.ClockSetBack(t, func(t testing.TB) enginetest.Store { return shared.store(t, database, nil) }, func() {

@@ -196,6 +196,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// SPEC S4: the time of a store never falls.
 func TestClockSetBack(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
 	enginetest.ClockSetBack(t, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, func() {

@@ -95,25 +95,3 @@ func lock(t *testing.T, p *pgxpool.Pool, sql string) pgx.Tx {
 	}
 	return tx
 }
-
-// SPEC S4: the clock of the server was ahead when the row was written.
-func TestTimeDoesNotRunBackward(t *testing.T) {
-	database := shared.Database(t, pglease.Tables)
-	s := store(t, pool(t, shared.URL(database)), nil)
-	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-	shared.Exec(t, database, "update lease_row set changed = changed + interval '20 s'")
-	last, err := s.Load(t.Context(), "x")
-	if err != nil || time.Until(last.Now) < 15*time.Second {
-		t.Errorf("the time is %v, %v, and the row's is 20s ahead", last.Now, err)
-	}
-	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
-	for _, req := range []lease.Request{renew(idA), renew(idA), change, renew(idB)} {
-		res := do(t, s.Authority(), "x", req, 0)
-		if res.Now.Before(last.Now) || req.Action == lease.ActionRenew && res.Record.Until.Sub(res.Now) != time.Minute {
-			t.Errorf("%v: time went from %v to %v, and the lease ends at %v", req.Action, last.Now, res.Now, res.Record.Until)
-		}
-		if last, err = s.Load(t.Context(), "x"); err != nil || last.Record != res.Record {
-			t.Errorf("%v: the row has %v, %v, and the answer was %v", req.Action, last.Record, err, res.Record)
-		}
-	}
-}

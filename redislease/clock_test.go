@@ -11,12 +11,12 @@ import (
 	"github.com/fencedlease/lease/redislease"
 )
 
+// SPEC S4: the time of a store never falls.
 func TestClockSetBack(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
 	open := func(t testing.TB) enginetest.Store { return store(t, c, &redislease.Options{Prefix: prefix(t)}) }
 	enginetest.ClockSetBack(t, open, func() {
-		const layout = "2006-01-02T15:04:05.000000000Z"
 		for _, name := range []string{"crashed", "held"} {
 			for _, field := range []string{"time", "until"} {
 				text, err := c.HGet(t.Context(), s.Key(name), field).Result()

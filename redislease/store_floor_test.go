@@ -14,33 +14,6 @@ import (
 
 const layout = "2006-01-02T15:04:05.000000000Z"
 
-// SPEC S4: when the clock of the server is set back, the time of the store stands still. A lease
-// that a client has seen as expired stays expired.
-func TestClockIsSetBack(t *testing.T) {
-	c := client(t, shared.Addr())
-	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
-	a := s.Authority()
-	do(t, a, "x", acquire(idA, time.Hour), 0)
-	ahead := time.Now().Add(30 * time.Minute).UTC().Truncate(time.Second)
-	set := func(to time.Time) {
-		if err := c.HSet(t.Context(), s.Key("x"), "time", to.Format(layout)).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(ahead) // as if the clock had shown this time
-	for _, req := range []lease.Request{{Action: lease.ActionRead}, renew(idA), change(idA, idB), renew(idB)} {
-		if res := do(t, a, "x", req, 0); !res.Now.Equal(ahead) {
-			t.Errorf("%v: the time is %v and was %v", req.Action, res.Now, ahead)
-		}
-	}
-	if res := do(t, a, "x", renew(idB), 0); !res.Record.Until.Equal(ahead.Add(time.Hour)) {
-		t.Errorf("renewed until %v, at %v for an hour", res.Record.Until, ahead)
-	}
-	set(ahead.Add(2 * time.Hour))
-	do(t, a, "x", acquire(idA, time.Minute), 0) // the lease is free
-	do(t, a, "x", renew(idB), lease.ErrIDMismatch)
-}
-
 // A load stores its time in the record if the lease has ended, and only then.
 func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	c := client(t, shared.Addr())

@@ -68,8 +68,9 @@ func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) 
 
 // ClockSetBack checks a store whose server has a clock, after this clock was set back by an hour and a holder
 // crashed. A waiting process must get the lease when its duration has passed, an hour before the clock
-// reaches the end of the lease. A holder that renews its lease must keep it, and each store must log a
-// warning once a minute. The test must not be parallel, because ClockSetBack replaces the default logger.
+// reaches the end of the lease. A holder that renews its lease must keep it, for exactly its duration if the
+// duration is a whole number of microseconds. The time of the store must never fall, and each store must log
+// a warning once a minute. The test must not be parallel, because ClockSetBack replaces the default logger.
 //
 // The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times
 // in the records "crashed" and "held", which then look as if the clock had been set back.
@@ -83,10 +84,29 @@ func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
 		shorthand.Do(t, open(t).Authority(), name, shorthand.Acquire(shorthand.IDA, duration), 0)
 	}
 	ahead()
-	began := time.Now()
 	watching := open(t)
 	holder, other := open(t).Authority(), watching.Authority()
-	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // in real time, because a server cannot run in a synctest bubble
+	last, err := watching.Load(t.Context(), "held")
+	if err != nil || time.Until(last.Now) < 50*time.Minute {
+		t.Errorf("the time is %v, %v, and that of the record is an hour ahead", last.Now, err)
+	}
+	a, b := shorthand.IDA, shorthand.IDB
+	change := func(from, to lease.ID) lease.Request {
+		return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
+	}
+	for _, d := range []time.Duration{time.Minute + 1, time.Hour + time.Microsecond, lease.Infinite - 807, lease.Infinite, duration} {
+		for _, req := range []lease.Request{shorthand.Acquire(a, d), shorthand.Renew(a), shorthand.Renew(a), change(a, b), shorthand.Renew(b), change(b, a)} {
+			res := shorthand.Do(t, holder, "held", req, 0)
+			exact := req.Action != lease.ActionRenew || d%time.Microsecond != 0 || res.Record.Until.Sub(res.Now) == d
+			snap, err := watching.Load(t.Context(), "held")
+			if err != nil || snap.Record != res.Record || res.Now.Before(last.Now) || !exact {
+				t.Errorf("%v of %v at %v, after %v: %+v, and the store has %+v, %v", req.Action, d, res.Now, last.Now, res.Record, snap.Record, err)
+			}
+			last = snap
+		}
+	}
+	began := time.Now()
+	for taken := false; !taken; time.Sleep(100 * time.Millisecond) { // a real engine
 		shorthand.Do(t, holder, "held", shorthand.Renew(shorthand.IDA), 0)
 		shorthand.Do(t, other, "held", shorthand.Acquire(shorthand.IDB, time.Minute), lease.ErrHeldByOther)
 		for e, err := range watching.(lease.Lister).List(t.Context(), "held") {
