@@ -128,37 +128,13 @@ func TestOtherFieldsAreKept(t *testing.T) {
 	t.Logf("%d managed fields before, %d after", managed, len(object.ManagedFields))
 }
 
-// A renewal and a release take one exchange each. An acquire without contention takes at most two, and
-// the first of a name takes three.
 func TestExchanges(t *testing.T) {
 	var m meter
-	s := store(t, client(t, shared.Address, m.wrap), nil)
-	a, loading := s.Authority(), lease.NewAuthority(s)
-	other := newStore(t).Authority()
-	name := objectOf(t)
-	for _, s := range []struct {
-		what string
-		want int64
-		f    func()
-	}{
-		{"first acquire of a name", 3, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
-		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
-		{"renewal that loads", 2, func() { do(t, loading, name, renew(idA), 0) }},
-		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
-		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
-		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeldByOther) }},
-		{"acquire after another's release", 2, func() {
-			do(t, other, name, release(idA), 0)
-			do(t, a, name, acquire(idB, time.Minute), 0)
-		}},
-		{"acquire of a name that another has made", 2, func() {
-			do(t, other, name+".other", lease.Request{Action: lease.ActionRead}, 0)
-			do(t, a, name+".other", acquire(idA, time.Minute), 0)
-		}},
-	} {
-		if n := m.count(s.f); n != s.want {
-			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
-		}
+	s, other, name := store(t, client(t, shared.Address, m.wrap), nil), newStore(t).Authority(), objectOf(t)
+	shorthand.Exchanges(t, s, other, name, func() int { return int(m.n.Load()) }, 3, 1, 2, 1, 1, 1, 0, 2)
+	do(t, other, name+".other", lease.Request{Action: lease.ActionRead}, 0)
+	if n := m.count(func() { do(t, s.Authority(), name+".other", acquire(idA, time.Minute), 0) }); n != 2 {
+		t.Errorf("the acquire of a name that another has made: %d exchanges, want 2", n)
 	}
 }
 

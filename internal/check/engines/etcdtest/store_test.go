@@ -34,33 +34,10 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// A renewal and a release take one exchange each. An acquire without contention takes at most two.
 func TestExchanges(t *testing.T) {
 	var m meter
-	s := store(t, client(t, shared.Client, m.option()), nil)
-	a, loading := s.Authority(), lease.NewAuthority(s)
-	other := store(t, client(t, shared.Client), nil).Authority()
-	name := t.Name()
-	for _, s := range []struct {
-		what string
-		want int
-		f    func()
-	}{
-		{"first acquire of a name", 2, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
-		{"renewal", 1, func() { do(t, a, name, renew(idA), 0) }},
-		{"renewal that loads", 2, func() { do(t, loading, name, renew(idA), 0) }},
-		{"release", 1, func() { do(t, a, name, release(idA), 0) }},
-		{"acquire again", 1, func() { do(t, a, name, acquire(idA, time.Minute), 0) }},
-		{"refusal", 1, func() { do(t, a, name, acquire(idB, time.Minute), lease.ErrHeldByOther) }},
-		{"acquire after another's release", 2, func() {
-			do(t, other, name, release(idA), 0)
-			do(t, a, name, acquire(idB, time.Minute), 0)
-		}},
-	} {
-		if n := m.count(s.f); n != s.want {
-			t.Errorf("%s: %d exchanges, want %d", s.what, n, s.want)
-		}
-	}
+	s, other := store(t, client(t, shared.Client, m.option()), nil), store(t, client(t, shared.Client), nil).Authority()
+	shorthand.Exchanges(t, s, other, t.Name(), m.count, 2, 1, 2, 1, 1, 1, 0, 2)
 }
 
 // SPEC S3: tokens keep rising after the key is deleted or restored, whatever the Store has observed before.
@@ -135,7 +112,7 @@ func TestPrefix(t *testing.T) {
 func TestWaitingCostsNothing(t *testing.T) {
 	var m meter
 	holder := store(t, client(t, shared.Client), nil).Authority()
-	enginetest.WaitingCostsNothing(t, store(t, client(t, shared.Client, m.option()), nil), holder, t.Name(), 0, 2, func() int { return int(m.n.Load()) })
+	enginetest.WaitingCostsNothing(t, store(t, client(t, shared.Client, m.option()), nil), holder, t.Name(), 0, 2, m.count)
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
