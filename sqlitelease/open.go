@@ -41,6 +41,7 @@ type Options struct {
 // [lease.Limiter], and is safe for concurrent use by several goroutines.
 type Store struct {
 	limits  lease.Limits
+	floor   uint64 // the epoch of Options.Floor
 	watches engine.Poller
 	gate    *engine.Gate
 	locked  atomic.Bool // whether begin waits for another process
@@ -84,7 +85,7 @@ func Open(path string, o *Options) (*Store, error) {
 	if path == "" {
 		return nil, &lease.FieldError{Field: "Open.path", Value: `""`, Bound: "must be the path of a file", Code: lease.ErrOption}
 	}
-	s := &Store{limits: o.Limits, logs: defaultLogLimits, ended: make(chan struct{})}
+	s := &Store{limits: o.Limits, floor: lowest, logs: defaultLogLimits, ended: make(chan struct{})}
 	s.watches.Every, s.watches.Read = pollInterval, s.poll
 	s.setBatch(maxBatch)
 	if err := s.prepare(path, o.AllowNetwork); err != nil {

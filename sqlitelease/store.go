@@ -94,9 +94,11 @@ func (a authority) Do(ctx context.Context, name string, req lease.Request) (leas
 			}
 		}
 		if write {
-			if _, err := t.store(name, old.Record, next); err != nil {
+			snap, err := t.store(name, old.Record, next)
+			if err != nil {
 				return err
 			}
+			next = snap.Record
 		}
 		res = lease.Result{Record: next, Now: t.now, MinRemaining: next.Remaining(t.now)}
 		return err

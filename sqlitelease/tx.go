@@ -192,6 +192,9 @@ func parse(name, text string) (r lease.Record, err error) {
 
 // store writes the record r, which replaces the record old.
 func (t *tx) store(name string, old, r lease.Record) (lease.Snapshot, error) {
+	if r.Epoch > old.Epoch { // a grant
+		r.Epoch = max(r.Epoch, t.s.floor+1)
+	}
 	if err := t.s.logs.check(t.s.files.logSize(), r.Epoch > old.Epoch); err != nil {
 		return lease.Snapshot{}, err
 	}
