@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease"
 )
@@ -98,61 +99,31 @@ func TestExchanges(t *testing.T) {
 // SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
 	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
-	s, ctx := store(t, p, nil), t.Context()
-	a := s.Authority()
-	exec := func(sql string) {
-		t.Helper()
-		if _, err := p.Exec(ctx, sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+	exec := func(sql string) func() error {
+		return func() error { _, err := p.Exec(t.Context(), sql); return err }
 	}
-	loads, seen := map[string]lease.Snapshot{}, map[string]string{}
-	newest := lease.Token("")
-	then := func(what, sql string, grants int) {
-		t.Helper()
-		if sql != "" {
-			exec(sql)
-		}
-		snap, err := s.Load(ctx, "x")
-		if before, twice := seen[snap.Version]; err != nil || twice {
-			t.Errorf("%s: version %s again, as %s; %v", what, snap.Version, before, err)
-		}
-		loads[what], seen[snap.Version] = snap, what
-		for range grants {
-			tok := do(t, a, "x", acquire(idA, time.Minute), 0).Record.Token()
-			if tok.Compare(newest) <= 0 {
-				t.Errorf("%s: token %s after %s", what, tok, newest)
-			}
-			newest = tok
-		}
+	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
+	if err := exec("create table copied as table lease")(); err != nil {
+		t.Fatal(err)
 	}
-	then("unknown", "", 1)
-	then("copied", "create table copied as table lease", 20)
-	then("granted 21 times", "", 0)
-	then("deleted", "delete from lease", 1)
-	for i := range 30 { // as often as a version that starts again would need to recur
-		then(fmt.Sprint("granted after the deletion ", i), "", 1)
-	}
-	for _, what := range []string{"granted 21 times", "deleted"} {
-		if _, err := s.Swap(ctx, "x", loads[what], lease.Record{Epoch: 1 << 40}); lease.CodeOf(err) != lease.ErrConflict {
-			t.Errorf("a swap of the record that was %s: %v", what, err)
-		}
-	}
-	then("deleted again", "delete from lease", 0)
-	then("an old copy restored", "insert into lease table copied", 1)
-	then("overwritten", "update lease set id = (select id from copied), version = 1, epoch = 1", 0)
-	then("overwritten past the view", "update lease_row set id = (select id from copied), version = 1, epoch = 1", 1)
+	open := func(floor lease.Token) shorthand.Store { return store(t, p, &pglease.Options{Floor: floor}) }
+	const old = "set id = (select id from copied), version = 1, epoch = 1 where name = 'x'"
+	shorthand.TokensOutliveTheRecord(t, "x", open, map[string]func() error{
+		"a deletion":                       exec("delete from lease"),
+		"a restoration":                    exec("delete from lease; insert into lease table copied"),
+		"an old version":                   exec("update lease " + old),
+		"an old version past the view":     exec("update lease_row " + old),
+		"a higher floor, and the deletion": exec("update lease_floor set epoch = epoch + 100, version = version + 100; delete from lease"),
+	})
 	for _, forgetful := range []string{"truncate lease_row", "truncate lease_floor", "delete from lease_floor",
 		"update lease_floor set epoch = epoch - 1", "update lease_floor set version = 0, epoch = epoch + 1", "insert into lease_floor default values"} {
-		if _, err := p.Exec(ctx, "begin; delete from lease; "+forgetful+"; commit"); err == nil {
+		if exec("begin; delete from lease; "+forgetful+"; commit")() == nil {
 			t.Errorf("%s: tokens are forgotten", forgetful)
 		}
 	}
-	if _, err := p.Exec(ctx, "update lease set name = 'y'"); err == nil {
+	if exec("update lease set name = 'y'")() == nil {
 		t.Error("a lease can be renamed")
 	}
-	then("the floor raised", "update lease_floor set epoch = epoch + 100, version = version + 100", 1)
-	then("the row deleted", "delete from lease", 1)
 }
 
 // waitFor blocks until a statement that contains the words waits for a lock.
@@ -166,34 +137,6 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 		}
 		return err
 	})
-}
-
-// Options.Floor is older than every token of a Store, also of a name that has a record already, and the
-// tokens keep rising when the row is deleted.
-func TestFloor(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
-	do(t, store(t, p, nil).Authority(), "x", acquire(idA, time.Minute), 0)
-	const floor = 1_000_000
-	a := store(t, p, &pglease.Options{Floor: lease.TokenOf(floor)}).Authority()
-	for i, s := range []struct {
-		sql, name string
-		req       lease.Request
-		want      uint64
-	}{
-		{"", "x", renew(idA), 1},
-		{"", "x", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, floor + 1},
-		{"", "new", acquire(idA, time.Minute), floor + 1},
-		{"delete from lease", "x", acquire(idA, time.Minute), floor + 2},
-		{"", "x", release(idA), floor + 2},
-		{"", "x", acquire(idA, time.Minute), floor + 3},
-	} {
-		if _, err := p.Exec(t.Context(), s.sql); err != nil {
-			t.Fatal(err)
-		}
-		if res := do(t, a, s.name, s.req, 0); res.Record.Epoch != s.want {
-			t.Errorf("request %d: epoch %d, want %d", i, res.Record.Epoch, s.want)
-		}
-	}
 }
 
 // SPEC S4: the time of a store never falls.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -36,11 +37,20 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: after a record is deleted by hand, its epoch stays, and a swap with an old version is a
-// conflict. The random word in a version makes it one even if the floor or all data was deleted.
+// SPEC S2, S3: after a record is deleted by hand, tokens keep rising and no version recurs, also above a floor.
+func TestTokensOutliveTheRecord(t *testing.T) {
+	c := client(t, shared.Addr())
+	open := func(floor lease.Token) shorthand.Store {
+		return store(t, c, &redislease.Options{Prefix: prefix(t), Floor: floor})
+	}
+	key := store(t, c, &redislease.Options{Prefix: prefix(t)}).Key("x")
+	shorthand.TokensOutliveTheRecord(t, "x", open, map[string]func() error{"a deletion": func() error { return c.Del(t.Context(), key).Err() }})
+}
+
+// SPEC S2, S3: the epoch stays, and a swap with an old version is a conflict, even if the floor or all data was deleted,
+// because of the random word in a version.
 func TestDeletedByHand(t *testing.T) {
 	for what, deletes := range map[string]func(s *redislease.Store) []string{
-		"record":           func(s *redislease.Store) []string { return []string{s.Key("x")} },
 		"floor":            func(s *redislease.Store) []string { return []string{s.FloorKey("x")} },
 		"record and floor": func(s *redislease.Store) []string { return []string{s.Key("x"), s.FloorKey("x")} },
 	} {
@@ -161,29 +171,5 @@ func TestIdleRecordsExpire(t *testing.T) {
 	about("released", 10*time.Minute, 10*time.Minute)
 	if d := c.PTTL(t.Context(), s.FloorKey("x")).Val(); d != -1 {
 		t.Errorf("the floor lasts %v", d)
-	}
-}
-
-// Options.Floor is older than every token of a Store, also of a name that has a record already, and the
-// tokens keep rising when the record is deleted.
-func TestOptionFloor(t *testing.T) {
-	c := client(t, shared.Addr())
-	before := store(t, c, &redislease.Options{Prefix: prefix(t)}).Authority()
-	held := do(t, before, "x", acquire(idA, time.Minute), 0)
-	floor := held.Record.Epoch + 1_000_000
-	s := store(t, c, &redislease.Options{Prefix: prefix(t), Floor: lease.TokenOf(floor)})
-	a := s.Authority()
-	if res := do(t, a, "x", renew(idA), 0); res.Record.Epoch != held.Record.Epoch {
-		t.Errorf("a renewal changes the epoch to %d", res.Record.Epoch)
-	}
-	if res := do(t, a, "x", change(idA, idB), 0); res.Record.Epoch != floor+1 {
-		t.Errorf("a change has the epoch %d, want %d", res.Record.Epoch, floor+1)
-	}
-	c.Del(t.Context(), s.Key("x"))
-	if res := do(t, a, "x", acquire(idA, time.Minute), 0); res.Record.Epoch != floor+2 {
-		t.Errorf("an acquire after a deletion has the epoch %d, want %d", res.Record.Epoch, floor+2)
-	}
-	if _, err := redislease.New(c, &redislease.Options{Floor: "7"}); lease.CodeOf(err) != lease.ErrToken {
-		t.Errorf("a malformed floor: %v", err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/linked"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
@@ -511,51 +512,12 @@ func TestTokensRiseAfterRestore(t *testing.T) {
 	}
 }
 
-// Tokens rise, and versions do not recur, when an operator deletes the row of a lease in force.
-func TestDeletedRow(t *testing.T) {
+// Tokens rise, and versions do not recur, when an operator deletes the row of a lease, also above a floor.
+func TestTokensOutliveTheRow(t *testing.T) {
 	path := newPath(t)
-	s := open(t, path, nil)
-	before, err := s.Load(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest, _ := acquire(t, s, "a", time.Minute)
-	acquire(t, s, "b", time.Minute)
-	exe(t, path, "delete from lease where name = 'a'")
-	if snap, err := s.Load(t.Context(), "a"); err != nil || snap.Version == before.Version || snap.Record.State.Locked() {
-		t.Errorf("%+v after %+v: %v", snap, before, err)
-	}
-	if r, _ := acquire(t, s, "a", time.Minute); r.Epoch <= newest.Epoch {
-		t.Errorf("epoch %d after %d", r.Epoch, newest.Epoch)
-	}
-	if snap, err := s.Load(t.Context(), "b"); err != nil || !snap.Record.State.Locked() {
-		t.Errorf("the other lease ended: %+v, %v", snap, err)
-	}
-}
-
-// Floor raises the tokens of free names at once, and those of held names with the next grant.
-func TestFloor(t *testing.T) {
-	path := newPath(t)
-	s := open(t, path, nil)
-	held, id := acquire(t, s, "held", time.Minute)
-	_, _ = acquire(t, s, "ended", time.Nanosecond)
-	floor := held.Epoch + 1e6
-	s = open(t, path, &sqlitelease.Options{Floor: lease.TokenOf(floor)})
-	for _, name := range []string{"new", "ended"} {
-		if r, _ := acquire(t, s, name, time.Minute); r.Epoch <= floor {
-			t.Errorf("%s: %d", name, r.Epoch)
-		}
-	}
-	a := s.Authority()
-	if res, err := a.Do(t.Context(), "held", lease.Request{Action: lease.ActionRenew, ID: id}); err != nil || res.Record.Epoch != held.Epoch {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if _, err := a.Do(t.Context(), "held", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
-		t.Error(err)
-	}
-	if r, _ := acquire(t, s, "held", time.Minute); r.Epoch <= floor {
-		t.Errorf("held: %d", r.Epoch)
-	}
+	store := func(floor lease.Token) shorthand.Store { return open(t, path, &sqlitelease.Options{Floor: floor}) }
+	remove := func() error { exe(t, path, "delete from lease where name = 'a'"); return nil }
+	shorthand.TokensOutliveTheRecord(t, "a", store, map[string]func() error{"a deletion": remove})
 }
 
 // Within a boot, the wall clock does not matter. After a boot with the wall clock set back, time

@@ -9,10 +9,7 @@ import (
 
 // Exchanges sends requests for a new name, and requires that each takes the wanted number of exchanges between the store
 // and its server. The function count returns the number of exchanges so far, and other is an authority of another client.
-func Exchanges(t testing.TB, s interface {
-	lease.Store
-	Authority() lease.Authority
-}, other lease.Authority, name string, count func() int, want ...int) {
+func Exchanges(t testing.TB, s Store, other lease.Authority, name string, count func() int, want ...int) {
 	t.Helper()
 	a, loading := s.Authority(), lease.NewAuthority(s)
 	for i, c := range []struct {

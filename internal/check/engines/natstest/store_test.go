@@ -88,49 +88,27 @@ func TestTokensOutliveTheKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := []*natslease.Store{store(t, js, nil), store(t, js, nil)}
-	h := newRisings(t, name)
-	defer func() { tokensAboveAFloor(t, js, h) }()
-	h.grant("first", stores[0])
+	first := do(t, store(t, js, nil).Authority(), name, acquire(idA, time.Minute), 0).Record
 	copied, err := kv.Get(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kept engine.Retained // the text that nats kv get shows
-	if err := kept.UnmarshalJSON(copied.Value()); err != nil || kept.Record.Token() != h.newest || kept.Record.Epoch >= copied.Revision() {
-		t.Errorf("the first token is %s, and nats kv get shows %s with revision %d, %v", h.newest, copied.Value(), copied.Revision(), err)
+	if err := kept.UnmarshalJSON(copied.Value()); err != nil || kept.Record.Epoch != first.Epoch || first.Epoch >= copied.Revision() {
+		t.Errorf("the first token is %s, and nats kv get shows %s with revision %d, %v", first.Token(), copied.Value(), copied.Revision(), err)
 	}
-	for range 20 {
-		h.grant("again", stores[0])
-	}
-	for what, remove := range map[string]func() error{
-		"delete":       func() error { return kv.Delete(ctx, name) },
-		"purge":        func() error { return kv.Purge(ctx, name) },
-		"stream purge": func() error { return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.leases."+name)) },
-		"restoration":  func() error { _, err := kv.Put(ctx, name, copied.Value()); return err },
-		"delete and restoration": func() error {
-			_, err := kv.Put(ctx, name, copied.Value())
-			return errors.Join(kv.Purge(ctx, name), err)
-		},
-	} {
-		asleep, err := stores[1].Load(ctx, name) // a writer that has seen the key before its deletion
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remove(); err != nil {
-			t.Fatal(err)
-		}
-		if what == "restoration" { // the restored lease looks held
-			do(t, stores[0].Authority(), name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
-		}
-		h.grant("after "+what, stores[0])
-		h.grant("by another that remembers, after "+what, stores[1])
-		if _, err := stores[1].Swap(ctx, name, asleep, asleep.Record); lease.CodeOf(err) != lease.ErrConflict {
-			t.Errorf("a swap of a version from before a %s: %v", what, err)
-		}
-		h.grant("by one that knows nothing, after "+what, store(t, js, nil))
-	}
+	restore := func() error { return second(kv.Put(ctx, name, copied.Value())) }
+	open := func(floor lease.Token) shorthand.Store { return store(t, js, &natslease.Options{Floor: floor}) }
+	shorthand.TokensOutliveTheRecord(t, name, open, map[string]func() error{
+		"a deletion":                   func() error { return kv.Delete(ctx, name) },
+		"a purge":                      func() error { return kv.Purge(ctx, name) },
+		"a purge of the stream":        func() error { return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.leases."+name)) },
+		"a restoration":                restore,
+		"a deletion and a restoration": func() error { return errors.Join(kv.Purge(ctx, name), restore()) },
+	})
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // If an epoch that was written by hand is above the revision, tokens rise from it while the key exists.
 // If the key is deleted, the epoch is lost, as the documents say.
@@ -158,11 +136,11 @@ func TestTokensOutliveARestart(t *testing.T) {
 	t.Parallel()
 	server := newChild(t)
 	js := client(t, server.url())
-	h := newRisings(t, t.Name())
+	h := shorthand.Rising{T: t, Name: t.Name()}
 	for _, what := range []string{"nothing", "purge of the bucket", "delete of the key"} {
 		s := store(t, js, nil)
 		for range 10 {
-			h.grant("before "+what, s)
+			h.Grant("before "+what, s)
 		}
 		eventually(t, what, func(ctx context.Context) error {
 			switch what {
@@ -181,62 +159,8 @@ func TestTokensOutliveARestart(t *testing.T) {
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		h.grant("after a restart, and "+what, store(t, js, nil))
+		h.Grant("after a restart, and "+what, store(t, js, nil))
 	}
-}
-
-// A risings checks that tokens rise and that versions do not recur.
-type risings struct {
-	t        *testing.T
-	name     string
-	newest   lease.Token
-	versions map[string]bool
-}
-
-func newRisings(t *testing.T, name string) *risings {
-	return &risings{t: t, name: name, versions: map[string]bool{}}
-}
-
-// grant acquires the lease, which must be free or have the ID A.
-func (h *risings) grant(what string, s *natslease.Store) {
-	h.t.Helper()
-	var res lease.Result
-	eventually(h.t, what, func(ctx context.Context) (err error) {
-		res, err = s.Authority().Do(ctx, h.name, acquire(idA, time.Minute))
-		return err
-	})
-	if tok := res.Record.Token(); tok.Compare(h.newest) <= 0 {
-		h.t.Errorf("%s: token %s after %s", what, tok, h.newest)
-	}
-	h.newest = res.Record.Token()
-	snap, err := s.Load(h.t.Context(), h.name)
-	if err != nil || h.versions[snap.Version] {
-		h.t.Errorf("%s: version %q once more, %v", what, snap.Version, err)
-	}
-	h.versions[snap.Version] = true
-}
-
-// tokensAboveAFloor checks that tokens rise above a floor under a name that has a record already, after
-// the key is deleted, and after an old copy is restored.
-func tokensAboveAFloor(t *testing.T, js jetstream.JetStream, h *risings) {
-	kv := bucket(t, js)
-	h.newest = lease.TokenOf(1 << 40)
-	floored := store(t, js, &natslease.Options{Floor: h.newest})
-	h.grant("above a floor", floored)
-	copied, err := kv.Get(t.Context(), h.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.grant("above a floor again", floored)
-	if err := kv.Delete(t.Context(), h.name); err != nil {
-		t.Fatal(err)
-	}
-	h.grant("above a floor, after a deletion", floored)
-	if _, err := kv.Put(t.Context(), h.name, copied.Value()); err != nil {
-		t.Fatal(err)
-	}
-	do(t, floored.Authority(), h.name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
-	h.grant("above a floor, after a restoration", floored)
 }
 
 func TestDeletionIsSeen(t *testing.T) {
