@@ -235,6 +235,9 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 		if err := errors.Join(s.Close(), other.Close()); err != nil {
 			t.Error(err)
 		}
+		if _, open := <-signals; open {
+			t.Error("the store was closed and the watch is not")
+		}
 	})
 }
 

@@ -578,31 +578,6 @@ func TestThousandLeases(t *testing.T) {
 	l.Run(t, open(t, newPath(t), nil))
 }
 
-// A watch reports the change of another store.
-func TestWatchAnotherStore(t *testing.T) {
-	path := newPath(t)
-	s, other := open(t, path, nil), open(t, path, nil)
-	_, id := acquire(t, other, "a", time.Minute)
-	changed, err := s.Watch(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if _, err := other.Authority().Do(t.Context(), "a", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-changed:
-		t.Logf("signalled after %v", time.Since(began))
-	case <-time.After(10 * time.Second):
-		t.Error("no signal")
-	}
-	_ = s.Close()
-	if _, open := <-changed; open {
-		t.Error("the watch was not closed")
-	}
-}
-
 func Benchmark(b *testing.B) {
 	s := open(b, newPath(b), nil)
 	a, ctx := s.Authority(), b.Context()
