@@ -9,9 +9,9 @@ import (
 )
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what is
-// wrong with an argument. A Code can be the target of [errors.Is]. For a switch statement, [CodeOf] returns
-// the Code of an error. If a constant corresponds to an error code of the Azure Blob service, its comment
-// ends with that error code, in parentheses.
+// wrong with an argument. A Code can be the target of [errors.Is]. To switch on the Code of an error, get the
+// Code with [CodeOf]. If a constant corresponds to an error code of the Azure Blob service, its comment ends
+// with that error code, in parentheses.
 type Code uint8
 
 const (
