@@ -25,8 +25,8 @@ const maxTries = 5
 // However, acquire does not release the lease if the last token was granted to the ID of the request. A
 // process might have held the lease under that ID before, and might still rely on it. The answer of the
 // service does not show whether the lease was held before, so acquire compares the ID with that of the last
-// token. If an upload has removed that token and the Container does not remember it, acquire releases the
-// lease.
+// token. The last token may be unknown, because an upload has removed it from the blob, and the Container
+// does not remember it. In that case, the method acquire does release the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	client, err := o.leaseClient(o.name, req.Proposed)
 	if err != nil {
