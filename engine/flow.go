@@ -88,7 +88,7 @@ func (f *flow) first(now time.Time) (urgent bool) {
 	return !now.Before(f.urgent.first().calm)
 }
 
-// The method send counts a request that is being sent, and the method over removes it from the count.
+// A request counts as under way from the call of send to the call of over.
 func (f *flow) send(urgent bool) { f.count(urgent, 1) }
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
 
