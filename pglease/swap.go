@@ -16,8 +16,9 @@ import (
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the version itself,
 // so that no trigger runs. The statement reads the clock once, after it has locked the row, and changes the
 // row only before the deadline that [swapDeadline] returns. A deadline of null means that the lease has ended
-// or never ends. The time of the change is then not before the end of the lease, even if the clock was set
-// back. The statement returns the time of the change.
+// or never ends. If the lease has ended, and the clock was set back to a time before the end of the lease,
+// the statement uses the end of the lease as the time of the change. The statement returns the time of the
+// change.
 const putSQL = `
 with old as materialized (
 	select l.name, l.changed, l.until from {row} l where l.name = $1 and l.version = $2 for update
