@@ -138,8 +138,9 @@ const (
 	defaultStopWindow     = 5 * time.Second // at most
 
 	// shortest is the lower limit of the durations in Options and RunOptions, except Margin, MaxClockJump and
-	// WakeJitter. A shorter duration is nearly always a number without a unit. As an interval, such a
-	// duration would make the Session send requests without a pause.
+	// WakeJitter. A caller who passes less than a millisecond has nearly always forgotten the unit, and written
+	// 30 instead of 30*time.Second, for example. An interval of 30 ns would make the Session send requests
+	// without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
