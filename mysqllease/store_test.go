@@ -106,6 +106,9 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	database := shared.database(t)
 	s := shared.store(t, database, nil)
+	for _, name := range []string{"job", "Job", "jób", "jo\u0301b", "job ", "job\t", " job", `j\ob'"%_`, "🔑", "🔒", strings.Repeat("é", 512), strings.Repeat("é", 511) + "ê"} {
+		do(t, s.Authority(), name, acquire(idA, time.Hour), 0) // the suite lets a store refuse them
+	}
 	const rows = 1234
 	var values []string
 	for i := range rows {
