@@ -57,12 +57,13 @@
 // the key was created, and its later epochs stay below the revision of the cluster. A key that is deleted and
 // created again therefore starts with a greater epoch.
 //
-// Tokens can decrease in two cases. The first is a restore with "etcdutl snapshot restore", which gives the
+// Tokens can decrease in three cases. The first is a restore with "etcdutl snapshot restore", which gives the
 // keys old values and old epochs, so that the same tokens can be granted again. To prevent this, restore with
 // --bump-revision, so that the revision is above every revision of the old cluster, and delete the keys of
 // all leases before any client uses a lease. The second case is a person who overwrites the value of a key by
-// hand: the Store accepts the epoch in the new value, even if it is lower than before. To free a lease, break
-// it or delete its key, but never overwrite the key.
+// hand: the Store accepts the epoch in the new value, even if it is lower than before. The third case needs
+// [Options.Floor]: a person deletes a key and creates it again with an old value. To free a lease, break it or
+// delete its key, but never write the key by hand.
 //
 // # Exchanges
 //
