@@ -32,8 +32,9 @@ func StartChild(t testing.TB, addr string, configuration any) *Child {
 	return c
 }
 
-// ServeChild returns false, unless [StartChild] has started this process. Then ServeChild calls start with the
-// configuration, which starts the server, waits until the test needs the server no more, calls stop, and returns true.
+// ServeChild returns false, unless [StartChild] has started this process. In a process that StartChild has
+// started, ServeChild passes the configuration to the function start, and this function starts the server.
+// When the test no longer needs the server, ServeChild calls the returned function stop, and returns true.
 func ServeChild[C any](start func(configuration C) (stop func(), err error)) bool {
 	text, served := os.LookupEnv(asServer)
 	if !served {

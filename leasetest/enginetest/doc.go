@@ -21,7 +21,8 @@
 //		linearize.TestHistories(t, enginetest.UnderFaults(t, startServer(t), nil), openStore, nil)
 //	}
 //
-// TestHistories is in the module leasetest/linearize, which depends on a library for the search.
+// TestHistories is in the module leasetest/linearize. This module is separate because it depends on a library
+// that checks linearizability.
 //
 // For a store without a server, such as a store in files, use [At] instead of [UnderFaults], and set Harm.
 //
@@ -35,9 +36,9 @@
 //
 // These tests wait in real time, because a server cannot run in a synctest bubble. With the flag -short, they
 // run only a twentieth to a tenth of their rounds. Set the flag -parallel to 32 or more, because the rules of
-// the suites mostly wait. By default, go test runs only one rule per core at a time, which on two cores takes
-// longer than its limit of ten minutes. If the store has no server, [Suites.Run] can run in bubbles, with
-// [leasetest.Options.Bubble].
+// the suites mostly wait. Without this flag, go test runs only one rule per core at a time. On a machine with
+// two cores, the tests then exceed the default timeout of ten minutes. If the store has no server,
+// [Suites.Run] can run in bubbles, with [leasetest.Options.Bubble].
 //
 // # Mistakes
 //

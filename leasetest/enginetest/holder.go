@@ -28,8 +28,9 @@ type orders struct {
 	Bug                              bug
 }
 
-// hold returns false if this process was not started as a holder. Otherwise it runs the holder until the test
-// ends, at the authority that open returns for an endpoint, and then returns true.
+// The function hold returns false if this process was not started as a holder. Otherwise it passes the
+// endpoint of the holder to the function open, which returns an authority. The holder then competes for a
+// lease of this authority until the test ends, and the function hold returns true.
 func hold(open func(endpoint string) (lease.Authority, error)) bool {
 	text, ok := os.LookupEnv(asHolder)
 	if !ok {
@@ -92,8 +93,9 @@ func (h *holder) release() {
 	_ = h.l.Release(ctx)
 }
 
-// The method term reads the counter and then writes to it for a while. It does not call CheckAlive before
-// each write, so that some writes are late, as in a program that checks its lease, is suspended, and then
+// After the holder has acquired the lease, it calls the method term to update the counter. The method reads
+// the counter once, and then writes to the counter for a while. The method does not call CheckAlive before
+// each write. Some writes are therefore late, as in a program that checks its lease, is suspended, and then
 // writes. The method returns early if the guard refuses a request, or if ctx is done.
 func (h *holder) term(ctx context.Context, tok lease.Token) error {
 	var looking sync.WaitGroup

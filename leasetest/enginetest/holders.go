@@ -22,8 +22,8 @@ type HolderOptions struct {
 // TestHolders tests that no two processes hold a lease at the same time, even if the processes and the target
 // fail. It starts a process for each endpoint of the target. Each process is a copy of the test binary that
 // competes for the lease in [Main]. The holder of the lease updates a counter, which is protected by a guard.
-// Meanwhile, TestHolders pauses, kills and replaces processes, and calls Harm of the target. It fails in two
-// cases, which it detects without a clock and without the code under test:
+// Meanwhile, TestHolders pauses, kills and replaces processes, and calls the function [Target].Harm to inject
+// faults. TestHolders fails in two cases, which it detects without a clock and without the code under test:
 //
 //   - CheckAlive returns true in two processes at the same time. To detect this, each holder reads the newest
 //     token that the counter has seen, and then calls CheckAlive. If that token is newer than the holder's
@@ -80,7 +80,8 @@ func TestHolders(t *testing.T, target Target, o *HolderOptions) {
 	}
 }
 
-// A group is a set of processes that compete for a lease, with the resource that the holder writes.
+// A group is a set of processes that compete for a lease. The field resource is the counter that the holder
+// of this lease updates.
 type group struct {
 	t         testing.TB
 	endpoints []string
@@ -129,8 +130,9 @@ func (c *group) start(i int) error {
 	return err
 }
 
-// harm pauses a process, usually the holder of the lease, or kills it and starts another. It returns a
-// description of what it did. Only one goroutine at a time may call it.
+// The method harm chooses a process of the group, usually the holder of the lease. The method either pauses
+// this process, or kills it and starts another one. It returns a description of what it did. Only one
+// goroutine at a time may call this method.
 func (c *group) harm(r *rand.Rand) string {
 	c.t.Helper()
 	i := r.IntN(len(c.holders))

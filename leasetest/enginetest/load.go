@@ -13,7 +13,7 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A Load tests how many leases one process can hold at a time.
+// A Load is a test that holds many leases at the same time in one process.
 type Load struct {
 	Leases   int           // the number of leases, which must be positive
 	Hold     time.Duration // how long the leases are held

@@ -39,7 +39,7 @@ func openURL(url string) (open.Leases, error) {
 	}
 }
 
-// openAuthority opens the authority of an endpoint for a holder if the test has no other function for that.
+// If a test passes no function open to [Main], each holder calls openAuthority for the URL of its endpoint.
 func openAuthority(url string) (lease.Authority, error) {
 	s, err := openURL(url)
 	if err != nil {

@@ -125,10 +125,10 @@ func (p *Process) End() error {
 
 var lastPort atomic.Uint32
 
-// FreeAddress returns an unused address of the loopback interface. The address stays free while a server that
-// listens on it is down, because FreeAddress returns each port only once, from a range that systems do not
-// use for outgoing connections. The port number plus 10,000 stays free as well, for a Redis server in a
-// cluster.
+// FreeAddress returns an unused address of the loopback interface. If a server that listens on this address
+// is down, the address stays free. There are two reasons for this: FreeAddress returns each port only once,
+// and operating systems do not use ports of this range for outgoing connections. The port number plus 10,000
+// stays free as well, for a Redis server in a cluster.
 func FreeAddress() (string, error) {
 	const first, ports = 15_000, 7_500
 	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers as well

@@ -20,12 +20,12 @@ type Program struct {
 }
 
 // StartProgram starts a server whose files are in the folder dir, and returns when the server answers. The
-// parameter command is a function that makes the command of the server each time that the server starts. Its
-// arguments are the address on which the server must listen, such as 127.0.0.1:15001, and the port of this
-// address. The output of the command is appended to the file dir/log. The parameter answers is a function
-// that tries a request. If this function is nil, a connection counts as an answer. If there is no answer
-// within two minutes, or if the program ends, StartProgram returns an error with the end of the log. The
-// caller must call Kill at the end of the tests.
+// parameter command is a function that is called each time the server starts, and returns the command that
+// starts the server. The arguments of this function are the address on which the server must listen, such as
+// 127.0.0.1:15001, and the port of this address. The output of the command is appended to the file dir/log.
+// The parameter answers is a function that tries a request. If this function is nil, a connection counts as
+// an answer. If there is no answer within two minutes, or if the program ends, StartProgram returns an error
+// with the end of the log. The caller must call Kill at the end of the tests.
 func StartProgram(dir string, command func(addr, port string) *exec.Cmd, answers func(context.Context, *Program) error) (*Program, error) {
 	addr, err := FreeAddress()
 	if err != nil {

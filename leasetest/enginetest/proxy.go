@@ -91,7 +91,9 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies data in one direction. While the connection is in a state worse than most, it drops data.
+// The method pass copies the data of a connection in one direction. It drops the data if the state of the
+// connection is greater than the parameter most. For example, the answers of the server pass only in the
+// state intact.
 func (p *Proxy) pass(k *link, to, from net.Conn, tap io.Writer, most state) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -137,8 +139,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// The method become changes the state of each connection to s, unless the connection is already in a worse
-// state.
+// The method named become changes the state of all open connections to s. A connection that is already in a
+// worse state than s keeps its state.
 func (p *Proxy) become(s state) {
 	for k := range p.links {
 		p.links[k] = max(p.links[k], s)
@@ -156,7 +158,7 @@ func (p *Proxy) Isolate() { p.set(func() { p.state = dead; p.become(dead) }) }
 // answers. Until Heal is called, new connections lose the answers as well.
 func (p *Proxy) LoseAnswers() { p.set(func() { p.state = deaf; p.become(deaf) }) }
 
-// Slow delays all data in each direction by the time d, until Heal is called.
+// Slow adds the delay d to all data in each direction, until Heal is called.
 func (p *Proxy) Slow(d time.Duration) { p.set(func() { p.slow = d }) }
 
 // Refuse makes the proxy close new connections at once, until Heal is called.

@@ -11,8 +11,8 @@ import (
 
 // RecoversAfterCuts checks that a client recovers when its server can be reached again. The client is the
 // given authority, which must reach its server through the proxy p. The proxy refuses all connections until
-// the client has retried for three seconds. After that, a request of the client must succeed within the time
-// that the parameter most contains.
+// the client has retried for three seconds. After that, a request of the client must succeed within a time
+// limit. This limit is the last parameter.
 func RecoversAfterCuts(t *testing.T, p *Proxy, a lease.Authority, name string, most time.Duration) {
 	t.Helper()
 	shorthand.Do(t, a, name, shorthand.Acquire(shorthand.IDA, time.Hour), 0)

@@ -135,7 +135,8 @@ func (r *resource) write(w http.ResponseWriter, q *http.Request) {
 	r.count = next
 }
 
-// look returns the newest token. It also counts the checks of holders that ask for this token.
+// In a check, a holder asks for the newest token, and compares this token with its own. The method look
+// answers with the newest token, and counts the checks.
 func (r *resource) look(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -66,14 +66,16 @@ func RenewalsGoFirst(t *testing.T, connect func(testing.TB, leasetest.Transmit) 
 	}
 }
 
-// ClockSetBack checks a store whose server has a clock, after this clock was set back by an hour and a holder
-// crashed. A waiting process must get the lease when its duration has passed, an hour before the clock
-// reaches the end of the lease. A holder that renews its lease must keep it, for exactly its duration if the
-// duration is a whole number of microseconds. The time of the store must never fall, and each store must log
-// a warning once a minute. The test must not be parallel, because ClockSetBack replaces the default logger.
+// ClockSetBack tests a store whose server has a clock. The test simulates that this clock has been set back
+// by an hour. One holder has crashed, and its lease ends an hour later by this clock. A waiting process must
+// nevertheless get this lease as soon as the duration of the lease has passed. Another holder renews its
+// lease, and must keep it. If the duration of this lease is a whole number of microseconds, each renewal must
+// extend the lease by exactly the duration. The time of the store must never fall, and each store must log a
+// warning once a minute. The test must not be parallel, because ClockSetBack replaces the default logger.
 //
-// The function open makes a store that is also a lease.Lister. The function ahead adds an hour to the times
-// in the records "crashed" and "held", which then look as if the clock had been set back.
+// The parameter open is a function that returns a new store. This store must also be a lease.Lister. The
+// parameter ahead is a function that adds an hour to the times in the records "crashed" and "held". Compared
+// with these records, the clock of the server is then an hour behind.
 func ClockSetBack(t *testing.T, open func(testing.TB) Store, ahead func()) {
 	t.Helper()
 	const duration = 2 * time.Second

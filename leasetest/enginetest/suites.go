@@ -19,8 +19,9 @@ type Store interface {
 // Suites runs the conformance suites for a store. All stores that these functions make in one test must share
 // the same data. Each function gets the testing.TB of the rule that calls it.
 //
-// With leasetest.Options.Bubble, all bubbles start at the same time. A store that saves the last time with
-// its data therefore needs new data for each rule, for example in a folder that is named after t.
+// With leasetest.Options.Bubble, the clocks of all bubbles start at the same time. If a store writes the
+// latest time of its clock to its data, the data of one rule would be ahead of the clock of the next bubble.
+// Such a store needs new data for each rule, for example in a folder that is named after t.
 type Suites struct {
 	// Options are the options of all suites. Run sets the hook Reopen and the hooks for the fields below.
 	// Other hooks, such as Store.StepClock and Store.LoseWatches, are used as they are.

@@ -7,7 +7,7 @@ import (
 )
 
 // A Server is a server that a test can start, pause and kill, such as a [Child]. A struct that embeds a
-// [*Process] needs only the methods Addr and Start in addition.
+// [*Process] must add only the methods Addr and Start.
 type Server interface {
 	// Addr returns the host and port at which the server listens.
 	Addr() string
@@ -21,9 +21,10 @@ type Server interface {
 	Pause(d time.Duration) error // stops the server for the time d, so that connections stay open but nothing is answered
 }
 
-// A Target says where a test sends its requests, and which faults it injects meanwhile.
+// A Target contains the endpoints to which a test sends its requests, and the faults that the test injects.
 type Target struct {
-	// Endpoints contains an endpoint for each client, such as a URL. Clients may share an endpoint.
+	// Endpoints contains an endpoint for each client. For example, an endpoint can be the URL of a server.
+	// Clients may share an endpoint.
 	Endpoints []string
 
 	// Harm injects a random fault, and returns the name of the fault when the fault is over. A test calls
@@ -31,7 +32,7 @@ type Target struct {
 	Harm func(*rand.Rand) string
 }
 
-// At returns a [Target] without faults for n clients, which all use the same endpoint.
+// At creates a [Target] for tests without faults. Its n clients all use the same endpoint.
 func At(endpoint string, n int) (t Target) {
 	for range n {
 		t.Endpoints = append(t.Endpoints, endpoint)
@@ -91,6 +92,6 @@ func (p *Proxy) Harm(r *rand.Rand) (what string) {
 	return what
 }
 
-// moment returns the duration of a fault, which exceeds the timeout of most requests in these tests. Some
-// faults are longer than the leases of the tests, and others are shorter.
+// The function moment draws the duration of a fault. This duration is longer than the timeout of most
+// requests in these tests. Some faults are longer than the leases of the tests, and others are shorter.
 func moment(r *rand.Rand) time.Duration { return time.Duration(100+r.IntN(400)) * time.Millisecond }
