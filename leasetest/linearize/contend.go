@@ -28,9 +28,9 @@ type Workload struct {
 	Delay time.Duration
 }
 
-// Run lets one client for each authority contend, as [Recorder.Contend] does, and then calls [Recorder.Check]
-// with a limit of one minute. It returns the number of requests and the error of Check, and ignores
-// [Workload].Clients.
+// Run makes one client for each authority. These clients contend for a lease, as in [Recorder.Contend]. Run
+// then calls [Recorder.Check] with a limit of one minute, and returns the number of requests and the error of
+// Check. The field [Workload].Clients is ignored.
 func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Workload) (requests int, err error) {
 	r, err := NewRecorder(o)
 	if err != nil {
@@ -49,11 +49,12 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 // authorityFor returns the authority for the client with the given number. All clients may use the same
 // authority.
 //
-// A request contains a random ID, the ID that any client was last granted, or the ID that its own client was
-// last granted. Before each request, a client pauses for a random time: usually up to a fortieth of the Term,
-// sometimes up to a quarter. If the lease ends within half of the Term, some pauses last until shortly before
-// the end of the lease. After a request of unknown outcome, the client pauses for [Workload.Timeout], because
-// the search takes long if there are many such requests at a time. If ctx ends, the clients stop at once.
+// A request contains one of three IDs: a random ID, the ID that was granted last to its client, or the ID
+// that was granted last to any of the clients. Before each request, a client pauses for a random time:
+// usually up to a fortieth of the Term, sometimes up to a quarter. If the lease ends within half of the Term,
+// some pauses last until shortly before the end of the lease. After a request of unknown outcome, the client
+// pauses for [Workload.Timeout]. Without these pauses, many such requests would overlap, and [Recorder.Check]
+// would be slow. If ctx ends, the clients stop at once.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest bubble,
 // the same Seed always leads to the same history, unless the code under test makes random choices. If the
@@ -145,10 +146,11 @@ func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
-// client makes the requests of one client. Most requests use the ID in the variable newest, in which all
-// clients store each new ID that they are granted. The other requests use the ID of the client's own last
-// grant, or a later ID that may have been granted without an answer. A client without an ID uses random IDs.
-// A request that was certainly not executed does not count, so the client makes another one.
+// The method client makes the requests of one client. Whenever a client is granted a new ID, it stores this
+// ID in a variable that all clients share. Most requests use the ID in this variable. The other requests use
+// the latest ID that the client itself was granted. If the outcome of a later acquire is unknown, these
+// requests use the ID of that acquire, because it may have been granted. A client without an ID uses random
+// IDs. A request that was certainly not executed does not count, so the client makes another one.
 func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic.Pointer[lease.ID], rng *rand.Rand) {
 	var own lease.ID
 	var left time.Duration // how long the lease stays locked according to the last answer
@@ -183,8 +185,9 @@ func (w *Workload) client(ctx context.Context, a lease.Authority, newest *atomic
 	}
 }
 
-// pause returns how long a client waits between an answer and its next request. Some pauses end shortly
-// before the lock does, so that the lock can end while the next request is decided.
+// After each answer, a client waits before it makes the next request. The method pause draws the length of
+// this wait. Some pauses end shortly before the lock does, so that the lock can end while the next request is
+// decided.
 func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 	long, short := time.Duration(rng.Int64N(int64(w.Term/4))), time.Duration(rng.Int64N(int64(w.Term/40)))
 	switch rng.IntN(5) {
@@ -199,7 +202,8 @@ func (w *Workload) pause(rng *rand.Rand, left time.Duration) time.Duration {
 }
 
 // The method draw chooses from these actions. Most actions write the record of a lease that is held. Breaks
-// are rare, because after a break the holder can only release the lease.
+// are rare: after a break, the holder can neither renew nor change its lease, so the authority refuses most
+// of the following requests.
 var actions = []lease.Action{
 	lease.ActionAcquire, lease.ActionAcquire,
 	lease.ActionRenew, lease.ActionRenew,

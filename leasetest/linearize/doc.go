@@ -13,19 +13,20 @@
 //	}
 //
 // [Recorder.ContendStore] runs clients that make random requests, in the newest version of the protocol, over
-// a store whose loads and swaps are delayed. [Recorder.Contend] and [Run] run the same clients over any
-// authorities. The requests of these authorities must take some time, because otherwise they do not overlap.
-// To record your own clients, use [Recorder.Authority]. Check the histories of many seeds, because only a few
-// percent of the histories reveal some bugs. In synctest bubbles, a thousand seeds take about a second.
+// a store whose loads and swaps are delayed. The functions [Recorder.Contend] and [Run] run the same clients,
+// but with authorities of your own. The requests of these authorities must take some time, because otherwise
+// they do not overlap. To record your own clients, use [Recorder.Authority]. Check the histories of many
+// seeds, because some bugs show up in only a few percent of the histories. In synctest bubbles, a thousand
+// seeds take about a second.
 //
 // # Time
 //
 // A valid order is not enough: each answer must also be possible at the time of its request.
 //
 // If the authority has a clock of its own, each answer contains the time of that clock in [lease.Result.Now].
-// In a valid order, these times do not decrease, and a lease ends at exactly the nanosecond that an answer
-// contains. The duration of a granted lease starts when the authority decides, which is after the previous
-// write of the lease and before the time in the answer.
+// In a valid order, these times do not decrease. If an answer contains the end of a lease, the lease ends at
+// exactly this time, to the nanosecond. The duration of a granted lease starts when the authority decides,
+// which is after the previous write of the lease and before the time in the answer.
 //
 // If the authority has no clock of its own, set [Options.Observed]. The recorder then takes all times from
 // time.Now, and assumes that the authority executed each request while Do was running. [Options.Epsilon]

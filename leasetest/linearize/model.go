@@ -75,10 +75,10 @@ func (r *Recorder) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// The method step returns all states in which the request can leave the authority if it is executed in the
-// state s. There is no such state if the answer is impossible in s. For a request of unknown outcome that
-// changes nothing, the method returns no state before the end of the history, because that keeps the search
-// short.
+// The method step executes the request in the state s, and returns all states that are possible afterwards.
+// If the answer is impossible in the state s, the method returns no state. If a request of unknown outcome
+// changes nothing, the method executes this request only at the end of the history. This restriction keeps
+// the search for a valid order short.
 func (r *Recorder) step(s state, in input, out *output) (next []state) {
 	switch {
 	case in.last:
@@ -191,9 +191,10 @@ func (s state) written(out *output) state {
 	return s
 }
 
-// The method started returns the state after a duration has started again, at a time that is not known
-// exactly. If out.exact is true, the duration started between the previous write and the time in the answer.
-// If out.exact is false, the duration started when the authority executed the request.
+// An acquire or a renewal starts the duration of the lease again, at a time that is not known exactly. The
+// method started returns the state after that. If out.exact is true, the start lies between the previous
+// write and the time in the answer. If out.exact is false, the start is the time at which the authority
+// executed the request.
 func (s state) started(out *output) state {
 	s.released, s.broken, s.over = false, false, false
 	switch {
@@ -288,8 +289,9 @@ func (r *Recorder) allowsRecord(s *state, out *output) bool {
 	return true
 }
 
-// allowsRemaining reports whether the MinRemaining of the answer is possible in the state s: whether the lock
-// can last that long after the client sent the request. The time counts from the earliest possible sending.
+// allowsRemaining reports whether the MinRemaining of the answer is possible in the state s. It is possible
+// if the lock can last for at least MinRemaining, counted from the earliest time at which the client can have
+// sent the request.
 func (s *state) allowsRemaining(out *output) bool {
 	switch {
 	case out.sure == 0 || s.hi == never || out.late:

@@ -151,10 +151,11 @@ func (r *Recorder) add(client int, in input, res lease.Result, err error) {
 	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: in, Call: in.order, Output: out, Return: r.order})
 }
 
-// history returns the recorded requests in the form that porcupine needs, with a final request that ends the
-// history of each name. Porcupine assumes that the requests of one client do not overlap. An authority can
-// execute a request of unknown outcome after later requests of its client, so the request gets a new client
-// number.
+// The method history returns the recorded requests in the form that porcupine needs. For each name, the
+// method adds a final request, which ends the history of this name. Porcupine assumes that the requests of
+// one client do not overlap. However, if the outcome of a request is unknown, the authority may execute this
+// request later than the next requests of the same client. After such a request, the client therefore gets a
+// new number.
 func (r *Recorder) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,8 +196,8 @@ func (r *Recorder) history() []porcupine.Operation {
 	return ops
 }
 
-// The type answers collects the IDs and the epochs that the authority has shown in its answers to the
-// requests for one name.
+// A value of the type answers describes all answers to the requests for one name. It contains the IDs and the
+// epochs in these answers.
 type answers struct {
 	hidden bool                // an answer does not contain the record
 	ids    map[lease.ID]bool   // the IDs that were shown, and the IDs from which a change may have led to one of them
@@ -222,8 +223,9 @@ func (a *answers) add(req lease.Request, out output) {
 	}
 }
 
-// allow reports whether a request of unknown outcome that led to the state s may have been executed before
-// the last answer. It judges by the IDs and the epochs in the answers.
+// The method allow checks a request of unknown outcome, and the state s after this request. Judging by the
+// IDs and the epochs in the answers, it reports whether the authority may have executed the request before
+// the last answer.
 func (a *answers) allow(s state, req lease.Request) bool {
 	if grants := req.Action == lease.ActionAcquire || req.Action == lease.ActionChange; a.hidden || !grants {
 		return true
