@@ -293,7 +293,8 @@ var answerRules = []rule{
 				if limit := p.Limits.MaxPeriod; i == 2 && limit > 0 && limit < 100*p.D && lease.CodeOf(err) == lease.ErrPeriod {
 					break // the authority limits the period
 				}
-				// A client that has not seen the lease before may count the whole duration from now on.
+				// A client that has not seen the lease before may assume that the whole duration is still
+				// left.
 				if most := 2*p.D + p.Slack; left > most {
 					p.Errorf("a break leaves %v, and at most %v can be left", left, most)
 				}
@@ -385,8 +386,9 @@ type excessiveRecord struct {
 	lasts  time.Duration // how long the limits allow the lease to last
 }
 
-// The method excessiveRecords returns records of leases that last too long: ten times as long as p.D,
-// MaxDuration or MaxPeriod, whichever is the longest. A limit that is zero does not shorten the lease.
+// The method excessiveRecords returns records of leases that last very long. Each of these leases lasts for
+// ten times the longest of p.D, MaxDuration and MaxPeriod. If a limit is zero, the authority need not shorten
+// the lease.
 func (p *tester) excessiveRecords() []excessiveRecord {
 	l := p.Limits
 	claims := 10 * max(p.D, l.MaxDuration, l.MaxPeriod)

@@ -84,8 +84,8 @@ var authorityLinkRules = []rule{
 				if !carriedOut.Load() {
 					continue
 				}
-				// An acquire may be refused. For example, if message nth of the acquire only read the lease,
-				// the intruder has changed the lease before the authority decided the acquire.
+				// An acquire may be refused. For example, if the disturbed message only read the lease, the
+				// acquire is decided after the intruder has changed the lease.
 				again := after.Record.Epoch > before.Record.Epoch+1
 				refused := c.request.Action != lease.ActionAcquire && lease.CodeOf(err).Refusal()
 				if again || refused {
@@ -278,8 +278,8 @@ func (a authorityTester) read(name string) lease.Result {
 	return res
 }
 
-// requireOnce requires that a request, of which a message may have been lost, was executed at most once. It
-// compares a read before the request with a read after the request.
+// requireOnce requires that the authority executed a request at most once, even if a message of the request
+// was lost. The method compares a read before the request with a read after the request.
 func (a authorityTester) requireOnce(req lease.Request, before, after lease.Result, sent time.Time, err error) {
 	a.Helper()
 	was, is := before.Record, after.Record

@@ -78,7 +78,8 @@ func (a authorityTester) eachState(f func(name string, id lease.ID, s authorityS
 	}
 }
 
-// requireRecord requires that a read of the named lease shows the record r as of the time of the read.
+// requireRecord reads the named lease, and requires that the answer shows the record r. The state in the
+// answer must be the state at the time of the read, for example Expired if the lease of r has ended.
 func (a authorityTester) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
 	res, err := lease.Inspect(a.ctx, a, name)
@@ -408,7 +409,8 @@ func (a *authorityTester) reopen() {
 	a.Authority = a.history.authority(a.bare)
 }
 
-// clients returns the authority and, if the suite can make another client of its data, that client.
+// clients returns the authority. If the suite can make a second client that uses the same data, clients
+// returns this second client, too.
 func (a authorityTester) clients() []authorityTester {
 	a.Helper()
 	if !a.can(hasAnotherAuthority) {

@@ -64,7 +64,8 @@ func (s *suite) runInBubble(t *testing.T, r rule) {
 
 var bubbleNumber = regexp.MustCompile(`^goroutine .*synctest bubble (\d+)`)
 
-// bubbleOf returns the number of the synctest bubble that the stack trace of a goroutine contains, or "".
+// bubbleOf finds the number of a synctest bubble in the stack trace of a goroutine. If the trace contains no
+// such number, bubbleOf returns "".
 func bubbleOf(stack string) string {
 	if m := bubbleNumber.FindStringSubmatch(stack); m != nil {
 		return m[1]
@@ -86,8 +87,8 @@ func stacks(bubble string) string {
 
 // timeLimit returns the longest fake time that a rule may take in its synctest bubble. For leases it is
 // shorter, because their timers fire often and take real time. Fake time begins in 2000, and the runtime
-// cannot count beyond 2262. So the longest wait of runInBubble, 2*timeLimit() + 10*year, must be shorter than
-// 262 years.
+// cannot count beyond 2262. A bubble can therefore last for at most 262 years. With a limit of 120 years, the
+// waits of runInBubble add up to 250 years.
 func (s *suite) timeLimit() time.Duration {
 	if s.newLease != nil {
 		return 2*time.Hour + 1000*s.options.leaseDuration()
@@ -97,9 +98,10 @@ func (s *suite) timeLimit() time.Duration {
 
 const year = 365 * 24 * time.Hour
 
-// startWatchdog ends the process if the rule r takes too much real time. Its timer is outside the synctest
-// bubble, where time cannot stand still. Before the process ends, the watchdog prints the messages of all
-// failed rules, which go test would not print. The returned function stops the watchdog.
+// startWatchdog ends the process if the rule r takes too much real time. The timer of the watchdog is outside
+// the synctest bubble, because the time of a bubble can stand still. Before the process ends, the watchdog
+// prints the messages of all failed rules, because go test does not print these messages if the process
+// panics. The returned function stops the watchdog.
 func (s *suite) startWatchdog(t *testing.T, r rule) (end func()) {
 	limit := cmp.Or(s.longest, maxRealTime)
 	if deadline, ok := t.Deadline(); ok { // go test prints no messages of the rules either if the test times out

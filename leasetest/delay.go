@@ -16,8 +16,8 @@ import (
 // because a lease ends while the machine is busy. Such a failure does not count, and the rule runs again,
 // first beside only a few other rules, and later alone.
 
-// A rule runs at most maxRuns times. During run number aloneFrom and all later runs, no other rule runs at
-// the same time.
+// A rule runs at most eight times. During the fourth run and all later runs, no other rule runs at the same
+// time.
 const maxRuns, aloneFrom = 8, 4
 
 func (s *suite) checkInRealTime(t testing.TB, r rule) {
@@ -126,7 +126,7 @@ func (d *delays) sleep(t time.Duration, pause func(time.Duration)) {
 	}
 }
 
-// authority returns an authority that passes calls on to a, and measures how long each call takes.
+// The method authority returns a wrapper of the authority a. The wrapper measures how long each call takes.
 func (d *delays) authority(a lease.Authority) lease.Authority {
 	return wrap.Authority(timedAuthority{a, d}, a)
 }

@@ -32,10 +32,10 @@
 //
 // Some rules need abilities that not every implementation has. The suite detects the optional methods of the
 // implementation and the functions that are set in [Options]. Declare all other abilities in [Options.Can].
-// At the end, the suite logs each skipped rule with the missing ability. Read this log at least once with the
-// flag -v, because go test does not print the log of a test that passes. Set [StoreHooks.Connect] to find
-// reads without a lock, and [StoreHooks.Another] to find bugs that need a second client, such as a stale
-// cache.
+// At the end, the suite logs which rules it has skipped, and which ability each of these rules needs. Read
+// this log at least once with the flag -v, because go test does not print the log of a test that passes. Set
+// [StoreHooks.Connect] to find reads without a lock, and [StoreHooks.Another] to find bugs that need a second
+// client, such as a stale cache.
 //
 // With [Options.Bubble], every subtest runs in a [testing/synctest] bubble, in which waiting takes no real
 // time and all times are exact. Otherwise the suite waits in real time, and its subtests run in parallel. The
@@ -43,8 +43,8 @@
 // for example with "go test -parallel 64" on 16 cores. If far too many subtests run in parallel, answers and
 // timers are late, and the suite must repeat rules (see [Options.Slack]).
 //
-// TestLease can observe and change the requests of a lease that sends them to Holder.Authority, and so test
-// this lease in full. For a lease with an authority of its own, TestLease tests contention, canceled
+// If a lease sends its requests to Holder.Authority, TestLease can observe and change these requests, and
+// tests the lease in full. For a lease with an authority of its own, TestLease tests contention, canceled
 // contexts, tokens, releases, concurrent calls and session.Run. With [LeaseHooks.Cut] it also tests outages,
 // lost leases and the handlers of OnLost, and with [LeaseHooks.Revoke] it also tests breaks.
 //

@@ -31,9 +31,9 @@ type Fake struct {
 	// Name is the name of the lease in a [*lease.LostError]. It may be empty.
 	Name string
 
-	// StopWindow is how long before the end of a break the contexts of WhileHeld end, as in a
-	// session.Session. If StopWindow is negative, these contexts end together with the break. Default: 5 s,
-	// as in a Session whose leases last for 30 s or longer.
+	// StopWindow is the time between the end of the contexts of WhileHeld and the end of a broken lease, as
+	// in a session.Session. If StopWindow is negative, these contexts end at the same time as the lease.
+	// Default: 5 s, as in a Session whose leases last for 30 s or longer.
 	StopWindow time.Duration
 
 	// Logger receives the panics of handlers. It also receives a warning when Wait has waited for 10 s,
@@ -81,9 +81,9 @@ type fakeAnswer struct {
 // the last result, every Acquire is granted. While a rival holds the lease, an Acquire that would be granted
 // returns (false, nil) instead.
 //
-// If the Fake already holds the lease, an Acquire returns true and uses no result. If the context of an
-// Acquire is already done, the Acquire returns the error of the context and uses no result. Next panics if
-// err is not nil and ok is true.
+// If the Fake already holds the lease, an Acquire returns true, and the result that Next has set is used by a
+// later Acquire. If the context of an Acquire is already done, the Acquire returns the error of the context,
+// and the result is used by a later Acquire as well. Next panics if err is not nil and ok is true.
 func (f *Fake) Next(ok bool, err error) { f.NextAfter(0, ok, err) }
 
 // NextAfter is like [Fake.Next], but the Acquire waits for d before it returns. If the context of the Acquire
@@ -95,13 +95,15 @@ func (f *Fake) NextAfter(d time.Duration, ok bool, err error) {
 	f.update("", func(*fakeLease) { f.answers = append(f.answers, fakeAnswer{d, ok, err}) })
 }
 
-// NextRelease sets the result of the next Release: nil, or err in a [*lease.OpError]. Even a Release that
-// returns an error releases the lease, as if only the answer of the authority were lost. The results of
-// several calls of NextRelease are used in order. After the last result, a Release returns nil.
+// NextRelease sets the result of the next Release: nil, or err in a [*lease.OpError]. A Release that returns
+// an error also releases the lease, as if the authority had executed the release, but its answer had been
+// lost. The results of several calls of NextRelease are used in order. After the last result, a Release
+// returns nil.
 //
-// A Release uses a result only if the lease is held, an Acquire is running, or the last Acquire or Release
-// has returned an error. Otherwise there is nothing to release, and Release returns nil. A Release whose
-// context is already done uses no result. It releases the lease and returns the error of the context.
+// If there is nothing to release, Release returns nil and uses no result. There is something to release in
+// three cases: the lease is held, an Acquire is running, or the last Acquire or Release has returned an
+// error. A Release whose context is already done uses no result. It releases the lease and returns the error
+// of the context.
 func (f *Fake) NextRelease(err error) { f.NextReleaseAfter(0, err) }
 
 // NextReleaseAfter is like [Fake.NextRelease], but the Release first releases the lease, and then waits for d
@@ -142,9 +144,9 @@ func (f *Fake) EndWork() (held bool) {
 // Break breaks the lease as an operator would, and reports whether the lease was held. When the period has
 // passed, the lease is lost with the reason [lease.ErrBroken]. If the period is positive, Break calls the
 // handlers of OnBreaking with the time at which the period ends. The contexts of WhileHeld end at the
-// beginning of the stop window, with the cause that [Fake.EndWork] describes for a break. For example, with a
-// StopWindow of 5 s, these contexts end 5 s before the end of the period. A second Break can only shorten the
-// period.
+// beginning of the stop window. The cause of these contexts is the [*lease.LostError] that the comment of
+// [Fake.EndWork] describes. For example, with a StopWindow of 5 s, these contexts end 5 s before the end of
+// the period. A second Break can only shorten the period.
 func (f *Fake) Break(period time.Duration) (held bool) {
 	must(period >= 0, "Fake.Break: period is %v, and must not be negative", period)
 	f.update("", func(l *fakeLease) {
@@ -246,8 +248,8 @@ func (f *Fake) AcquireWithToken(ctx context.Context) (tok lease.Token, ok bool, 
 	return tok, ok, f.opError("acquire", err)
 }
 
-// Release implements [lease.Lease], with the result that [Fake.NextRelease] sets. The first Release after a
-// loss returns that loss, unless an Acquire was granted in between.
+// Release implements [lease.Lease]. A test sets the error that Release returns with [Fake.NextRelease]. The
+// first Release after a loss returns that loss, unless an Acquire was granted in between.
 func (f *Fake) Release(ctx context.Context) (err error) {
 	over := ctx.Err() // read before the lease is released, because the release may end ctx
 	var lost *lease.LostError
@@ -297,8 +299,9 @@ func (f *Fake) OnLost(handler func(error)) (stop func() bool) {
 }
 
 // OnBreaking registers a handler. If a break has a positive period, [Fake.Break] calls the handler in a new
-// goroutine with the end of the break, and calls it again if another Break shortens the period. The returned
-// function unregisters the handler. OnBreaking panics if handler is nil.
+// goroutine. The argument of the handler is the time at which the break ends. If another Break shortens the
+// period, the handler is called again. The returned function unregisters the handler. OnBreaking panics if
+// handler is nil.
 func (f *Fake) OnBreaking(handler func(until time.Time)) (stop func() bool) {
 	must(handler != nil, "Fake.OnBreaking: handler is nil, and must be given")
 	f.update("OnBreaking", func(*fakeLease) {})
@@ -394,9 +397,9 @@ func (f *Fake) contest() *fakeLease {
 	return f.lease
 }
 
-// The method update first stores the given method name for Calls, unless the name is empty. It then calls
-// passTime and the given function, with the mutex of the lease locked. After it has unlocked the mutex, it
-// calls the functions in l.after.
+// The method update locks the mutex of the lease. It then appends the given method name to the names that
+// [Fake.Calls] returns, calls passTime, and calls the given function. If the name is empty, nothing is
+// appended. After the method has unlocked the mutex, it calls the functions in l.after.
 func (f *Fake) update(method string, fn func(*fakeLease)) {
 	l := f.contest()
 	l.mu.Lock()
@@ -437,9 +440,9 @@ func (l *fakeLease) stopReason() *lease.LostError {
 	return lost
 }
 
-// During a break, the method passTime compares the time with the end of the break. If the break is over, the
-// method ends the lease. If only the stop window before the end has come, the method ends the contexts of
-// WhileHeld.
+// During a break, the method passTime compares the current time with the end of the break. If the break is
+// over, the method ends the lease. If the break is not over, but its stop window has begun, the method ends
+// the contexts of WhileHeld.
 func (l *fakeLease) passTime() {
 	switch now := time.Now(); {
 	case l.end.IsZero():

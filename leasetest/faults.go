@@ -9,10 +9,11 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// The methods cut, stall and lose use the first kind of fault that the leases under test support.
+// The leases under test may support several kinds of faults. Each of the following methods uses the first
+// kind that the leases support.
 
-// cut keeps all requests of the contender from its authority until mend is called. It needs the ability
-// canCut.
+// The method cut disconnects the contender from its authority. Until the method mend is called, no request of
+// the contender reaches the authority. A rule that calls cut needs the ability canCut.
 func (p *contender) cut() {
 	p.w.history.printf("== %s is cut off", p.who)
 	if p.w.direct == nil {
@@ -43,8 +44,9 @@ func (p *contender) stall() {
 	p.clock.Pause()
 }
 
-// lose makes the contender lose its lease within one duration. It cuts the connection until mend is called,
-// sets the clock of the contender ahead, or breaks the lease. It needs canLose.
+// The method lose makes the contender lose its lease, at the latest when the duration of the lease has
+// passed. The method disconnects the contender until the method mend is called, sets the clock of the
+// contender ahead, or breaks the lease. A rule that calls lose needs the ability canLose.
 func (p *contender) lose() {
 	switch {
 	case p.w.can(canCut):
@@ -93,8 +95,9 @@ func (w *world) revokeReasons() []lease.Code {
 }
 
 // endingAfter returns a context that a goroutine cancels after it has slept for d and then called
-// runtime.Gosched n times. In a bubble, many operations take no time, so the number n determines how far
-// another goroutine gets before the context is canceled.
+// runtime.Gosched n times. In a bubble, many operations take no time, so the time d cannot select a moment
+// during such an operation. The number n selects this moment instead: each call of runtime.Gosched lets the
+// goroutine of the operation run a little further before the context is canceled.
 func (p *tester) endingAfter(d time.Duration, n int) context.Context {
 	return p.endingBecause(context.Canceled, d, n)
 }

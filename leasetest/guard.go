@@ -279,14 +279,15 @@ var guardRules = []rule{
 // by multiple goroutines. The type fencing.Guard is a Guard.
 type Guard interface {
 	// Advance tells the guard that tok is in use, so that the guard rejects all older tokens from then on. A
-	// holder calls Advance before it first reads the resource. When Advance has returned nil, no function
-	// that Do received with an older token is running. Advance returns an error if the guard has already seen
-	// a token newer than tok, or if tok is empty or malformed.
+	// holder calls Advance before it first reads the resource. After Advance has returned nil, no function
+	// that was passed to Do with an older token is still running. Advance returns an error if the guard has
+	// already seen a token newer than tok, or if tok is empty or malformed.
 	Advance(tok lease.Token) error
 
 	// Do first has the same effect as Advance. If the guard accepts tok, Do calls f and returns the error of
-	// f. Otherwise Do returns an error and does not call f. A guard runs one function at a time, and also
-	// rejects tok if it sees a newer token while Do waits for its turn.
+	// f. Otherwise Do returns an error and does not call f. A guard runs one function at a time, so a call of
+	// Do may have to wait. If the guard receives a newer token during this wait, the call of Do returns an
+	// error and does not call f.
 	Do(tok lease.Token, f func() error) error
 }
 

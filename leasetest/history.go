@@ -40,7 +40,8 @@ func (h *history) printf(format string, args ...any) {
 	h.noted(now, text)
 }
 
-// stepped adds a line for a call of a function like lease.Step, with the time that was passed to it.
+// The method stepped records a call of a function like lease.Step. The new line of the history begins with
+// the time that was passed to this function.
 func (h *history) stepped(now time.Time, r lease.Record, req lease.Request, next lease.Record, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +71,7 @@ func (h *history) linesAfter(n int) (text string, all int) {
 	return text + strings.Join(h.lines[n:], "\n"), all
 }
 
-// authority returns an authority that passes calls on to a, and records these calls in the history.
+// The method authority returns a wrapper of the authority a. The wrapper records all calls in the history.
 func (h *history) authority(a lease.Authority) lease.Authority {
 	return wrap.Authority(historicAuthority{a, h}, a)
 }
@@ -90,7 +91,7 @@ func (a historicAuthority) Do(ctx context.Context, name string, req lease.Reques
 	return res, err
 }
 
-// store returns a store that passes calls on to s, and records these calls in the history.
+// The method store returns a wrapper of the store s. The wrapper records all calls in the history.
 func (h *history) store(s lease.Store) lease.Store {
 	return wrap.Store(historicStore{s, h}, s)
 }
@@ -238,7 +239,8 @@ func (w *requestLog) inFlight(a lease.Action) (n int) {
 	return n
 }
 
-// sentOf returns the requests with the given action that were sent so far, or all of them for leasefault.Any.
+// sentOf returns all requests with the given action that the log contains. If the action is leasefault.Any,
+// sentOf returns all requests in the log.
 func (w *requestLog) sentOf(a lease.Action) []sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -551,7 +551,8 @@ func (p *contender) acquireWithin(n int, when string) {
 	p.w.Fatalf("%s: %d calls of Acquire %s were not granted", p.who, n, when)
 }
 
-// requireNewID requires that the ID of the last acquire is not in the set seen, and adds it to the set.
+// requireNewID requires that the last acquire has proposed a new ID. The map contains the IDs that were
+// proposed before, and requireNewID adds the new ID to this map.
 func (w *requestLog) requireNewID(p *tester, seen map[lease.ID]bool) {
 	p.Helper()
 	id := w.proposed()

@@ -233,7 +233,8 @@ var breakRules = []rule{
 			a.requireLosses(n)
 			w.revoke(p.D*17/20 - time.Since(began))
 			p.pass(p.D*4/5 - time.Since(began)) // this pause is longer than a renewal interval
-			// A holder with a coarse clock may be unable to tell that the end of the break is now earlier.
+			// The second break has moved the end of the lease to an earlier time. A holder with a coarse
+			// clock may be unable to notice this difference.
 			again, isCertain := warned()[before:], 2*p.Slack < p.D/20
 			wasCalledAgain := len(again) == 2 && again[1].Before(first[0])
 			movedLater := slices.ContainsFunc(again, first[0].Before)

@@ -242,7 +242,7 @@ var panicRules = []rule{
 	}},
 }
 
-// heldRules check when the contexts of WhileHeld end, and how long they delay a Release.
+// heldRules check when the contexts of WhileHeld end, and for how long a Release waits for these contexts.
 var heldRules = []rule{
 	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the term was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
 		w := p.world()
@@ -354,11 +354,11 @@ var heldRules = []rule{
 			p.Cleanup(giveBack)
 			return a, held, since
 		}
-		// The rule finds the beginning of the stop window by calling WhileHeld for holder a again and again,
-		// until it returns a context that is already done. Each of these calls can wake the goroutine of that
-		// holder, and the goroutine then ends a context in time. Without the calls, the goroutine might end
-		// the context too late. For the actual check, the rule therefore uses other holders, for which it
-		// calls WhileHeld only once.
+		// To find the beginning of the stop window, the rule calls WhileHeld for the first holder again and
+		// again. The stop window has begun when WhileHeld returns a context that is already done. Each of
+		// these calls can wake the goroutine of the first holder, and the goroutine then ends a context in
+		// time. Without the calls, the goroutine might end the context too late. For the actual check, the
+		// rule therefore uses other holders, for which it calls WhileHeld only once.
 		a, _, since := hold("a")
 		var begins time.Duration
 		for begins == 0 && a.stillAlive() {

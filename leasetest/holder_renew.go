@@ -435,8 +435,9 @@ var renewalRules = []rule{
 				p.Errorf("%d holders acquired together, and made their first renewals in %d instants", crowd, len(instants))
 			}
 			// A session.Session, for example, waits for a random part of the interval before its first
-			// renewal: for at least a tenth of the interval, and at most the whole interval. The shortest of
-			// 20 such delays exceeds half of the longest once in 60,000 cases.
+			// renewal: for at least a tenth of the interval, and at most the whole interval. It is very
+			// unlikely that all of 20 holders wait for more than half of the longest delay: this happens in
+			// one of 60,000 runs.
 			delays := slices.Sorted(maps.Keys(instants))
 			if first, last := delays[0], delays[len(delays)-1]; first > last/2 {
 				p.Errorf("%d holders acquired together, and made their first renewals from %v to %v later", crowd, first, last)

@@ -12,8 +12,8 @@ type StoreHooks struct {
 	// Connect makes a new store that sends each of its messages through the function transmit. The store
 	// passes the context of the call to this function. A message is whatever a call of Load, Swap or List
 	// waits for, such as an HTTP request, an SQL statement or a page of a list. If a client library sends a
-	// message several times, each attempt goes through transmit. Messages that no call waits for, such as
-	// pings or those of watches, bypass transmit.
+	// message several times, each attempt goes through transmit. If no call waits for a message, the store
+	// sends the message without the function transmit. Examples are pings, and the messages of a watch.
 	//
 	// While a message is delayed, for up to four Units, the suite makes other calls. It may pass a store from
 	// Connect to Another. Set Connect if the store has a server, because no other hook lets the suite make a
@@ -28,8 +28,9 @@ type StoreHooks struct {
 	Another func(t testing.TB, s lease.Store) lease.Store
 
 	// LoseWatches breaks the connections over which the watches of the store s receive their signals.
-	// Requests may fail, too. Within about the duration of a lease, the store must close the watches or
-	// signal changes again. Set LoseWatches if the store can lose a watch.
+	// Requests may fail, too. The store must then either close the watches, or restore the connections and
+	// signal changes again. It has about the duration of a lease to do so. Set LoseWatches if the store can
+	// lose a watch.
 	LoseWatches func(t testing.TB, s lease.Store)
 
 	// Forget makes the store s delete all records that it is allowed to delete now. It returns how long the

@@ -34,7 +34,7 @@ type Holder struct {
 // run. The suite also calls newLease with invalid holders, for which newLease must pass the error to t.Fatal.
 //
 // For a lease with an authority of its own, remove [CanUseAuthority] from [Options].Can. [Holder].Authority
-// is then nil. LeaseHooks.Revoke and LeaseHooks.Cut let the suite test more of such a lease.
+// is then nil. To let the suite run more rules for such a lease, set LeaseHooks.Revoke and LeaseHooks.Cut.
 //
 // One rule registers a handler that panics. In a bubble this rule runs last. If the lease does not recover
 // from the panic, the process ends, and its last message names the rule.
@@ -181,8 +181,9 @@ func (p *contender) acquire() lease.Token {
 	return tok
 }
 
-// The method stillAlive calls CheckAlive for a loop that waits for the end of a lease. The current rule fails
-// if the lease is still alive although 100 durations have passed since the rule began.
+// The method stillAlive calls CheckAlive for a loop that waits for the end of a lease. If the current rule
+// has already taken more than 100 times the duration of a lease, and the lease is still alive, the rule
+// fails.
 func (p *contender) stillAlive() bool {
 	p.w.Helper()
 	alive, most := p.CheckAlive(), 100*p.w.D
@@ -257,7 +258,8 @@ func (p *contender) requireAliveFor(d time.Duration, since string) {
 	p.requireAlive(since)
 }
 
-// sentAt returns when the contender sent its n-th request with the given action, counted from 1.
+// sentAt returns the time at which the contender sent its n-th request with the given action. The first of
+// these requests has the number 1.
 func (p *contender) sentAt(a lease.Action, n int) time.Time {
 	p.w.Helper()
 	all := p.requests.sentOf(a)
@@ -286,7 +288,7 @@ func (l *lossLog) all() []error {
 }
 
 // The method awaitLosses waits until the lease has been lost n times, and returns the last loss. The rule
-// fails if the lease has been lost more often, or if the wait takes too long.
+// fails if the lease has been lost more than n times, or if the wait takes too long.
 func (p *contender) awaitLosses(n int) error {
 	p.w.Helper()
 	for deadline := time.Now().Add(p.w.eventTimeout()); len(p.lost.all()) < n && time.Now().Before(deadline); {

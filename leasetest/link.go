@@ -59,8 +59,8 @@ func (l *link) transmit(ctx context.Context, send func() error) error {
 	})
 }
 
-// disturb passes one of the next messages to the given Transmit function: for example, the next message if
-// nth is 1, and the message after it if nth is 2.
+// The method disturb restarts the count of messages, so that the next message has the number 1. When the
+// message with the number nth is sent, it is passed to the given Transmit function.
 func (l *link) disturb(nth int, with Transmit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +75,8 @@ func (l *link) restore() {
 	l.nth, l.with = 0, nil
 }
 
-// To disturb each message of a call once, a rule repeats the call. The rule disturbs at most the first
-// mostMessages messages.
+// A rule makes the same call several times, and disturbs a different message each time. If the call has more
+// than six messages, the rule disturbs only the first six.
 const mostMessages = 6
 
 // The method messages yields the numbers of the messages of a call, from 1 to at most mostMessages. For each
@@ -100,8 +100,8 @@ func (l *link) messages() iter.Seq[int] {
 	}
 }
 
-// The method times returns two times since the latest call of the method disturb: when the first message was
-// sent, and when the last message was answered.
+// The method times returns when the first message was sent, and when the last message was answered. Only the
+// messages since the latest call of the method disturb count.
 func (l *link) times() (sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +207,8 @@ func (a authorityTester) intruder() authorityTester {
 	return a
 }
 
-// do sends a request with a timeout, because some clients send no request while another request is disturbed.
+// The method do sends a request with a timeout. Some clients send no request until the previous one has been
+// answered. If a rule delays the previous request, the timeout keeps the rule from blocking.
 func (a authorityTester) do(name string, req lease.Request) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.D/4)
 	defer cancel()

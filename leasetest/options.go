@@ -22,34 +22,38 @@ type Options struct {
 	// CanBreak. Default: Everything.
 	Can Ability
 
-	// Lacks lists what the implementation lacks, in the words of the log of skipped rules, such as
-	// "CanBreak", "a method List" or "Options.Store.Forget". If Lacks is not nil, a rule fails if it would be
-	// skipped for any other reason, such as a forgotten hook. The words "exact time" need not be in Lacks,
-	// because a Slack that is not zero already implies them. Default: nil, so every rule may be skipped.
+	// Lacks lists the abilities that the implementation does not have, such as "CanBreak", "a method List" or
+	// "Options.Store.Forget". The log of skipped rules shows these names. If Lacks is not nil, a rule that
+	// needs another missing ability fails instead of being skipped. The suite then detects, for example, that
+	// a hook was forgotten. The ability "exact time" need not be listed, because it is always missing if
+	// Slack is not zero. Default: nil, so every rule may be skipped.
 	Lacks []string
 
-	// Bubble runs every subtest in a synctest bubble. Set it if the implementation runs in the process of the
-	// test and reads the time from package time. The time of a bubble stands still while a goroutine waits
-	// for I/O, or for a sync.Mutex that another goroutine holds during a request. To end such a rule, the
-	// suite ends the process when a rule has taken a minute of real time, or nine tenths of the time until
-	// the timeout of the test. The last message then names the rule and contains all earlier failures.
+	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the same
+	// process as the test, and uses only the clock of package time. The time of a bubble stands still while a
+	// goroutine waits for I/O, or for a sync.Mutex that another goroutine holds during a request. To end such
+	// a rule, the suite ends the process when a rule has taken a minute of real time. If the timeout of the
+	// test is near, the suite ends the process before this timeout. The last message then names the rule and
+	// contains all earlier failures.
 	Bubble bool
 
-	// Unit is the shortest time that the suite distinguishes. The suite acquires leases of twelve Units, or
-	// of the nearest duration within Limits. In the scenarios of [Vectors], one second stands for one Unit,
-	// or for Limits.MinDuration/15 if that is longer. In scenarios that need CanServeOldVersions, one second
-	// stands for 1 s, whatever the Unit is. Default: 1 s in a bubble, otherwise 250 ms.
+	// Unit is the shortest time that the suite distinguishes. The suite acquires leases that last for twelve
+	// Units. If Limits do not allow this duration, the suite uses the nearest duration that they allow. In
+	// the scenarios of [Vectors], one second stands for one Unit, or for Limits.MinDuration/15 if that is
+	// longer. Scenarios that need CanServeOldVersions use real seconds, whatever the Unit is. Default: 1 s in
+	// a bubble, otherwise 250 ms.
 	Unit time.Duration
 
-	// Slack is the longest delay that the suite tolerates for an answer or a timer, and the longest tick of
-	// the clock. If Slack is not zero, the suite skips all rules that need exact times. On a busy machine, a
-	// rule can need a Slack that is longer than a Unit. If every answer takes longer than a Unit, or the tick
-	// of the clock is longer than half a Unit, set a longer Unit.
+	// Slack is the longest delay that the suite tolerates for an answer or a timer. If the clock of the
+	// implementation has ticks, Slack must be at least as long as a tick. If Slack is not zero, the suite
+	// skips all rules that need exact times. On a busy machine, a rule can need a Slack that is longer than a
+	// Unit. If every answer takes longer than a Unit, or the tick of the clock is longer than half a Unit,
+	// set a longer Unit.
 	//
-	// The failure of a rule does not count if an answer or a timer was late by more than Slack during the
-	// rule. The suite then runs the rule again, first beside only a few other rules, and in later runs alone.
-	// After eight such failures, the suite skips the rule. In a bubble, or if Sleep is set, every failure
-	// counts. Default: 0 in a bubble, otherwise a Unit.
+	// If an answer or a timer was late by more than Slack while a rule was running, a failure of this rule
+	// does not count. The suite then runs the rule again, first beside only a few other rules, and in later
+	// runs alone. After eight such failures, the suite skips the rule. In a bubble, or if Sleep is set, every
+	// failure counts. Default: 0 in a bubble, otherwise a Unit.
 	Slack time.Duration
 
 	// Sleep pauses the calling goroutine for d. Default: time.Sleep.
@@ -143,8 +147,8 @@ func must(ok bool, format string, args ...any) {
 	}
 }
 
-// An Ability is a set of abilities that an implementation may have or lack. Some abilities are declared in
-// [Options.Can]. The suite detects the others, such as optional methods.
+// An Ability is a bit set. Each bit stands for something that an implementation may support. You declare some
+// abilities in [Options.Can], and the suite detects the others, such as optional methods.
 type Ability uint64
 
 const (
@@ -167,7 +171,7 @@ const (
 	declared = iota // the number of the abilities above, which Options.Can can contain
 )
 
-// Everything is the set of all abilities that [Options.Can] can contain.
+// Everything is an [Ability] with all bits that can be declared in [Options.Can].
 const Everything Ability = 1<<declared - 1
 
 // The suite detects these abilities by itself.
@@ -272,7 +276,8 @@ type (
 	}
 )
 
-// methodsOf returns the abilities that correspond to the optional methods of v, such as hasWatch.
+// methodsOf returns one ability for each optional method of v. For example, if v has the method Watch, the
+// result contains the ability hasWatch.
 func methodsOf(v any) (found Ability) {
 	for ability, has := range map[Ability]bool{
 		hasWatch: is[lease.Watcher](v), hasList: is[lease.Lister](v), hasToken: is[lease.TokenAcquirer](v), hasWait: is[lease.Waiter](v),

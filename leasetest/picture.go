@@ -13,7 +13,8 @@ import (
 	"github.com/fencedlease/lease/internal/timeline"
 )
 
-// answered adds the answer to a request to the timeline of the history. Only holders with a name are shown.
+// When a request has been answered, the method answered draws the answer on the timeline. The timeline shows
+// only holders with a name.
 func (h *history) answered(who, name string, req lease.Request, sent time.Time, res lease.Result, err error) {
 	now := time.Now()
 	r := res.Record
@@ -51,7 +52,8 @@ func (h *history) answered(who, name string, req lease.Request, sent time.Time, 
 	}
 }
 
-// noted adds a line of the history to the timeline if it reports a loss or an action of the rule.
+// The method noted receives a new line of the history. If the line reports a loss or an action of the rule,
+// the method draws the line on the timeline.
 func (h *history) noted(now time.Time, text string) {
 	if who, cause, ok := strings.Cut(text, ": OnLost: "); ok {
 		h.drawing.Set(who, now, timeline.None, "", time.Time{})

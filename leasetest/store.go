@@ -14,13 +14,14 @@ import (
 
 // TestStore tests a store against the R and S clauses of SPEC.md, with one subtest for each rule.
 //
-// Each subtest calls newStore for a store without records of the leases that the subtest uses. The function
-// newStore may register cleanup functions on t. With [Options].Bubble, the subtest calls newStore inside its
-// bubble. Without a bubble, several subtests call newStore at the same time.
+// Each subtest calls newStore, and acquires some leases. The store that newStore returns must not contain any
+// records of these leases yet. The function newStore may register cleanup functions on t. With
+// [Options].Bubble, the subtest calls newStore inside its bubble. Without a bubble, several subtests call
+// newStore at the same time.
 //
-// If the store is a [lease.Watcher] or a [lease.Lister], the suite tests these methods as well. If it is a
-// [lease.Limiter], the suite uses durations within its limits. The hooks in Options.Store allow further
-// tests.
+// If the store is a [lease.Watcher] or a [lease.Lister], the suite also tests the method Watch or List. If
+// the store is a [lease.Limiter], the suite uses durations within its limits. The hooks in Options.Store
+// allow further tests.
 func TestStore(t *testing.T, newStore func(t testing.TB) lease.Store, o *Options) {
 	must(newStore != nil, "TestStore: newStore must not be nil")
 	s := &suite{rules: storeRules, options: o.withDefaults(), newStore: newStore}
@@ -83,8 +84,9 @@ func (s storeTester) load(name string) lease.Snapshot {
 	return snap
 }
 
-// swap calls Store.Swap. After a conflict it tries again if the record has not changed, because some stores
-// have one counter of versions for all names, so that a conflict can be spurious.
+// The method swap calls Store.Swap. In a store with one counter of versions for all names, a swap of another
+// name can cause a spurious conflict. If there is a conflict although the record has not changed, the method
+// therefore tries again.
 func (s storeTester) swap(name string, old lease.Snapshot, next lease.Record) (snap lease.Snapshot, err error) {
 	for range maxSpurious {
 		if snap, err = s.Swap(s.ctx, name, old, next); !errors.Is(err, lease.ErrConflict) {
@@ -109,8 +111,8 @@ func (s storeTester) put(name string, old lease.Snapshot, next lease.Record) lea
 	return snap
 }
 
-// The method leased returns the record of a lease that starts at the time of the given snapshot and lasts for
-// d.
+// The method leased makes a record in the state Leased. Its lease starts at the time of the given snapshot,
+// and lasts for d.
 func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 	r := lease.Record{State: lease.Leased, ID: s.id(), Owner: "leasetest", Duration: d, Epoch: on.Record.Epoch + 1}
 	if d != lease.Infinite {
@@ -207,8 +209,9 @@ var swapRules = []rule{
 		if p.can(CanChange) {
 			last = other
 		}
-		// Some stores make the text of a version only when a caller needs it. The two rounds therefore differ
-		// in which swap is the first call after a change.
+		// Some stores make the text of a version only when a caller needs it. The rule therefore has two
+		// rounds. After each change, the first round begins with a swap of the zero Snapshot, and the second
+		// round begins with a swap of a loaded snapshot.
 		for round := range 2 {
 			for _, req := range []lease.Request{acquire(id, p.D), acquire(id, p.D), renew(id), renew(id), {Action: lease.ActionChange, ID: id, Proposed: other},
 				{Action: lease.ActionBreak, Period: lease.Grace(p.D / 2)}, {Action: lease.ActionBreak, Period: lease.Grace(p.D / 4)}, release(last)} {
@@ -305,9 +308,9 @@ func (p *tester) callConcurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// swapAmongOthers leases the name, and returns the snapshot that the lease replaced. Like an authority, it
-// loads the record again after each conflict. Conflicts are normal here, because other goroutines swap as
-// well, and all names of a store may share one version.
+// swapAmongOthers replaces the record of a name by that of a new lease, and returns the snapshot of the
+// previous record. Like an authority, it loads the record again after each conflict. Conflicts are normal
+// here, because other goroutines swap as well, and all names of a store may share one version.
 func (s storeTester) swapAmongOthers(name string) (old lease.Snapshot, err error) {
 	const most = 1000 // the limit for a client that always shows an old record
 	for range most {

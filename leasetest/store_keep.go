@@ -391,8 +391,9 @@ func (s storeTester) listsLocks(client storeTester) {
 }
 
 // requireMinEpoch tests the epochs of names whose records the store has deleted. The map contains the epoch
-// that was written under each name. A record that now has no ID was deleted. Its name, like a name that was
-// never used, must have an epoch that is at least as high as the epochs of all deleted records.
+// that was written under each name. A record that now has no ID was deleted. Its name must have an epoch that
+// is at least as high as the epochs of all deleted records. The same must be true of a name that was never
+// used.
 func (s storeTester) requireMinEpoch(epochs map[string]uint64, when string) {
 	s.Helper()
 	highest := uint64(0)

@@ -427,9 +427,9 @@ var listRules = []rule{
 	}},
 }
 
-// If v is a Lister, the method listsByClock requires that the list shows the lease as locked if and only if
-// the parameter locked is true. The time in the list must lie between the times of two loads, one before and
-// one after the list.
+// If v is a Lister, the method listsByClock lists the lease. The parameter locked says whether the list must
+// show the lease as locked. The method also loads the record before and after it calls List. The time in the
+// entry of the list must lie between the times of these two loads.
 func (s storeTester) listsByClock(v any, locked bool) {
 	s.Helper()
 	if _, ok := v.(lease.Lister); !ok {
@@ -564,8 +564,9 @@ var authorityListRules = []rule{
 	}},
 }
 
-// endListsByContext ends the context of a long list, before the first entry or after it. The list must then
-// show all leases, or end with an error that is not about a single lease.
+// endListsByContext makes two long lists. It ends the context of one list before the first entry, and the
+// context of the other list after the first entry. Each list must then show all leases, or end with an error
+// that is not about a single lease.
 func (p *tester) endListsByContext(listed any, many int) {
 	p.Helper()
 	for _, after := range []int{0, 1} {
@@ -636,7 +637,7 @@ func (p *tester) lister(listed any) lease.Lister {
 	return listed.(lease.Lister)
 }
 
-// listed returns a list whose entries are recorded in the history.
+// The method listed wraps the method List of a Lister. The wrapper records all entries in the history.
 func (p *tester) listed(listed any, prefix string) func(yield func(lease.Entry, error) bool) {
 	p.Helper()
 	l := p.lister(listed)

@@ -23,7 +23,8 @@ func (p *tester) beginWatch(ctx context.Context, watched any, name string) *watc
 	return &watcher{p: p, ctx: ctx, watched: watched, name: name, signals: p.watch(ctx, watched, name)}
 }
 
-// ready receives the signals of earlier changes, so that the next signal belongs to the next change.
+// A rule calls the method ready before it makes a change. The method receives all signals of earlier changes,
+// so that the next signal belongs to the next change.
 func (l *watcher) ready() {
 	l.p.Helper()
 	for range 10 { // a watch may begin with a signal, or may be lost several times
@@ -62,8 +63,8 @@ func (l *watcher) again() {
 	l.signals = l.p.watch(l.ctx, l.watched, l.name)
 }
 
-// The method requireSignal requires that at least one expected signal has come. A store may close a watch
-// instead of sending a signal, but not at every change.
+// The method requireSignal requires that at least one expected signal has come. A store may sometimes close a
+// watch instead of sending a signal. If it closes the watch at every change, the rule fails.
 func (l *watcher) requireSignal() {
 	l.p.Helper()
 	if l.received == 0 {

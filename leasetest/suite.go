@@ -21,8 +21,9 @@ type rule struct {
 	check func(*tester)
 }
 
-// panickingRules contains the rules in which a function of the suite panics. The suite skips these rules if
-// another rule has failed, because the panic can end the process before go test prints the earlier failures.
+// In some rules, the suite passes a function to the implementation, and this function panics. The map
+// panickingRules contains these rules. The suite skips these rules if another rule has failed, because the
+// panic can end the process before go test prints the earlier failures.
 var panickingRules = map[string]bool{"H16/a-panic-stops-no-other": true, "G3/a-failure-does-not-lower-the-mark": true}
 
 // clause returns the clause of SPEC.md that the rule checks.
@@ -49,7 +50,8 @@ type suite struct {
 	newGuard     func(testing.TB) Guard
 }
 
-// test runs every rule as a subtest, and then logs the skipped rules and the abilities that were missing.
+// The method test runs every rule as a subtest. At the end, it logs each rule that was skipped, and the
+// missing abilities that this rule needs.
 func (s *suite) test(t *testing.T) {
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
@@ -62,8 +64,9 @@ func (s *suite) test(t *testing.T) {
 			if !s.options.Bubble && !isVital(r) {
 				sub.Parallel()
 			}
-			// Assume for now that the implementation has all optional methods. When the rule has made the
-			// implementation, the method checkMade skips the rule if a method that the rule needs is missing.
+			// Assume for now that the implementation has all optional methods. The rule will create a value
+			// of the implementation, and pass this value to the method checkMade. If the value lacks a method
+			// that the rule needs, checkMade skips the rule.
 			switch missing := r.needs &^ (s.options.Can | methods); {
 			case missing != 0:
 				s.skip(sub, r, missing)
@@ -85,8 +88,9 @@ func (s *suite) test(t *testing.T) {
 // isVital reports whether the suite ends if the rule r fails, because all other rules would fail as well.
 func isVital(r rule) bool { return strings.HasSuffix(r.name, "/it-works-at-all") }
 
-// A pace delays the start of a rule while many other rules are running. If hundreds of rules started at the
-// same time, a real server would answer their first requests too late.
+// The type pace limits how fast the rules of a suite start: while many rules are running, the next rule has
+// to wait. If hundreds of rules started at the same time, a real server would answer their first requests too
+// late.
 type pace struct {
 	mu      sync.Mutex
 	running int
@@ -97,7 +101,7 @@ type pace struct {
 // rulePace is shared by all suites that run outside a bubble.
 var rulePace = newPace()
 
-// fewRules is the number of rules that may run at the same time before a pace delays others.
+// Up to eight rules may start without a delay. While eight rules are running, each further rule has to wait.
 const fewRules = 8
 
 func newPace() *pace {
@@ -158,8 +162,9 @@ func (s *suite) noteFailure(t testing.TB, r rule) {
 	}
 }
 
-// failures returns the names and messages of the rules that have failed so far. They are part of the text of
-// a panic that ends the process, because go test would not print them.
+// failures returns the names and messages of the rules that have failed so far. If a panic ends the process,
+// go test does not print the messages of failed rules. The suite therefore adds these messages to the text of
+// the panic.
 func (s *suite) failures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +194,8 @@ func goTest() string {
 	return "go test"
 }
 
-// pattern returns a value of the flag -run of go test that selects the named test. The value contains no
-// single quote, so that it can be quoted in a shell command.
+// The function pattern returns a regular expression that selects the named test. This expression is passed to
+// go test with the flag -run. It contains no single quote, so that it can be quoted in a shell command.
 func pattern(name string) string {
 	name = strings.ReplaceAll(regexp.QuoteMeta(name), "'", ".")
 	return "^" + strings.ReplaceAll(name, "/", "$/^") + "$"

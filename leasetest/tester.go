@@ -28,7 +28,8 @@ func (s *suite) tester(t testing.TB, r rule) *tester {
 	p.name = fmt.Sprintf("leasetest/%s/%08x", r.name, p.rand.Uint32())
 	p.history.drawing.Title = r.name + ": SPEC " + r.clause()
 	if p.Bubble {
-		// A bubble begins at a whole second, which would hide a clock that drops fractions of a second.
+		// A bubble begins at a whole second. The rule therefore begins at a random time within this second,
+		// because a clock that drops fractions of a second would otherwise go unnoticed.
 		time.Sleep(time.Duration(p.rand.Int64N(int64(time.Second))))
 	}
 	p.began = time.Now()
@@ -133,8 +134,9 @@ func (p *tester) need(err error, what string) {
 	}
 }
 
-// checkMade checks a value that a function of the user has made, such as newStore or Options.Store.Another.
-// The rule fails if the value is nil, and is skipped if the value lacks a method that the rule needs.
+// The functions newStore and Options.Store.Another, for example, return a value of the type under test. The
+// method checkMade checks such a value. The rule fails if the value is nil, and is skipped if the value lacks
+// a method that the rule needs.
 func (p *tester) checkMade(v any, by string) {
 	p.Helper()
 	if r := reflect.ValueOf(v); v == nil || r.Kind() == reflect.Pointer && r.IsNil() {
@@ -153,7 +155,8 @@ func (p *tester) pass(d time.Duration) {
 	}
 }
 
-// settle waits until a request that a call may have left in the background has reached the authority.
+// A call can return while one of its requests is still on its way to the authority. The method settle waits
+// until this request has arrived.
 func (p *tester) settle() { p.pass(p.Unit / 20) }
 
 func (p *tester) id() (id lease.ID) {

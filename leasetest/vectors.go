@@ -16,9 +16,10 @@ import (
 //go:embed vectors
 var files embed.FS
 
-// Vectors returns the test vectors, for implementations in any language. The vectors consist of tables with
-// the outcome of each action in each state, a list of changes, edge cases, and scenarios of several steps.
-// The file README.md among them describes the format. [TestAuthority] and [TestStep] use the vectors.
+// Vectors returns the test vectors, for implementations in any language. The vectors have four parts: tables
+// that contain the outcome of each action in each state, the changes from the old to the new dialect, edge
+// cases, and scenarios of several steps. The file README.md in the same folder describes the format.
+// [TestAuthority] and [TestStep] use the vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")
 	if err != nil {
@@ -69,8 +70,9 @@ func scenarios(all vectors.Vectors, forStep bool) (found []scenario) {
 }
 
 // cell returns a scenario of one step for the table cell c, which specifies the record before the step. If
-// forStep is true, the scenario contains that record, for a function like lease.Step. Otherwise the scenario
-// begins with requests that produce the record, and ok is false if no requests can produce it.
+// forStep is true, the scenario contains that record, for a function like lease.Step. If forStep is false,
+// the scenario begins with requests that produce the record. Some records cannot be produced by requests, and
+// the second result is then false.
 func cell(row vectors.Row, c vectors.Cell, forStep bool) (s scenario, ok bool) {
 	s = scenario{where: c.Where, name: strings.TrimSuffix(row.File, ".txt") + " " + row.Name + " on " + c.Record.State.String(), spec: row.Spec}
 	step := vectors.Step{Text: row.Name, At: row.Pass, Request: row.Request}
@@ -127,12 +129,14 @@ func (s scenario) inferAbilities() (a Ability) {
 	return a
 }
 
-// fraction reports whether only an exact clock can measure d, because d is not a multiple of a millisecond.
+// The function fraction reports whether d contains a fraction of a millisecond. Only an exact clock can
+// measure such a duration.
 func fraction(d time.Duration) bool { return d > 0 && d != lease.Infinite && d%time.Millisecond != 0 }
 
 // vectorRules returns one rule for each scenario in Vectors, and one for each table cell, which consists of a
 // record, a request and the expected answer. If forStep is true, the rules pass the record to a function like
-// lease.Step. Otherwise they test an authority, and first produce the record by requests.
+// lease.Step. If forStep is false, the rules send requests to an authority until it has this record, and then
+// test the authority.
 func vectorRules(forStep bool) []rule {
 	all, err := vectors.Parse(Vectors())
 	if err != nil {
@@ -270,8 +274,9 @@ func (r *run) step(s vectors.Step) {
 	}
 	res, err := r.do(s)
 	if err == nil && s.Request.Action != lease.ActionRead {
-		// The duration of the lease can begin as late as just before the answer arrives. Move time 0 forward
-		// by the delay of the answer, so that no later step comes too early within this duration.
+		// If the answer was late, the duration of the lease may have begun late as well. Move time 0 forward
+		// by the delay of the answer. Otherwise a later step, such as a read of the expired lease, could come
+		// too early.
 		took := max(0, r.clock().Sub(r.began)-r.scale(s.At)-r.Slack/4)
 		r.began, r.took = r.began.Add(took), r.took+took
 	}
@@ -334,10 +339,10 @@ func (r *run) step(s vectors.Step) {
 	r.before = rec
 }
 
-// raisesEpochBy reports whether an authority may have raised an epoch by n during the step s. Some
-// authorities raise the epochs of names without a record when other names are written or read. To find out,
-// raisesEpochBy sends the same request for a name that was never used. It returns true if the epoch of that
-// name rises by n as well, or if the epoch differs between two reads.
+// raisesEpochBy reports whether an authority may have raised an epoch by n during the step s. In some
+// authorities, a write or a read of one name can raise the epoch of another name, if that name has no record.
+// To find out, raisesEpochBy sends the same request for a name that was never used. It returns true if the
+// epoch of that name rises by n as well, or if the epoch differs between two reads.
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.tester.name + "/unused"
