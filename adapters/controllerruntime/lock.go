@@ -107,8 +107,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			record.RenewTime = metav1.NewTime(r.Until.Add(-r.Duration))
 		}
 	}
-	// The elector notices a renewal only if the raw bytes have changed since its last call of Get. So these
-	// bytes contain the lease record, too, because a renewal does not always change the election record.
+	// The elector notices a renewal only if the raw bytes have changed since its last call of Get. A renewal
+	// does not always change the election record, so the raw bytes also contain the lease record.
 	raw, err := json.Marshal([]any{record, undisclosed(r)})
 	return record, raw, err
 }

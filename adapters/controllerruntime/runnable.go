@@ -17,8 +17,8 @@ import (
 // election is turned off. It implements manager.Runnable and manager.LeaderElectionRunnable.
 //
 // The function gets a context and the fencing token of the lease. When the context is canceled, the function
-// has at least the StopWindow of the Session to stop before another process can acquire the lease, under the
-// Conditions of package session.
+// must return. Under the Conditions of package session, no other process can acquire the lease before the
+// StopWindow of the Session has passed.
 //
 // By default, a Runnable that has lost its lease waits until it can acquire the lease again, and the manager
 // keeps running. If another process with the same owner has taken over the lease, the Runnable ends.
@@ -93,9 +93,9 @@ func (r *Runnable) run(ctx context.Context, tok lease.Token) error {
 // NeedLeaderElection returns false, because a Runnable does its own leader election.
 func (r *Runnable) NeedLeaderElection() bool { return false }
 
-// Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the function is still running
-// although its context has ended and the lease may be lost. Another process may then work at the same time,
-// so the kubelet restarts the container if this check fails.
+// Healthz is a healthz.Checker for AddHealthzCheck. It returns an error if the lease may be lost and the
+// function is still running after its context has ended. Another process may then work at the same time, so
+// the kubelet restarts the container if this check fails.
 func (r *Runnable) Healthz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +106,9 @@ func (r *Runnable) Healthz(*http.Request) error {
 	return nil
 }
 
-// Readyz is a healthz.Checker for AddReadyzCheck. It returns an error unless the function is running and its
-// context has not ended. Use it if only the leader should receive requests.
+// Readyz is a healthz.Checker for AddReadyzCheck. It returns nil from the start of the function until the
+// context of the function ends, and an error at all other times. Use Readyz if only the leader should receive
+// requests.
 func (r *Runnable) Readyz(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,8 +59,8 @@ func (e *Elector) set(t *term) {
 	e.term = t
 }
 
-// begin counts one more running job in the present term, and returns the term. It returns nil if there is no
-// term.
+// The method begin adds a running job to the current term, and returns this term. It returns nil if this
+// process is not the leader.
 func (e *Elector) begin() *term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,8 +24,9 @@ type LockerOptions struct {
 	Hold time.Duration
 }
 
-// A Locker is a gocron.Locker. Each run of a job holds the lease whose name is the prefix and the name of the
-// job. A Locker is safe for concurrent use.
+// A Locker is a gocron.Locker. Each run of a job holds a lease. The name of the lease consists of the prefix
+// and the name of the job: with the prefix "cron/", the job "report" has the lease "cron/report". A Locker is
+// safe for concurrent use.
 type Locker struct {
 	authority lease.Authority
 	prefix    string
@@ -85,9 +86,9 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 //
 //	s.NewJob(gocron.DurationJob(time.Minute), locker.Task("report", report), gocron.WithName("report"))
 //
-// The context of f ends when the context of the job ends, and also, with the loss as its cause, when the stop
-// window of the lease begins. If the job has another name or another Locker, the task does not call f, and
-// returns an error that matches [lease.ErrNotHeld].
+// The context of f ends when the context of the job ends. It also ends when the stop window of the lease
+// begins, and the cause of the context is then the loss of the lease. If the job has another name or another
+// Locker, the task does not call f, and returns an error that matches [lease.ErrNotHeld].
 func (l *Locker) Task(name string, f func(ctx context.Context) error) gocron.Task {
 	if f == nil {
 		panic("gocron: Task: the function must not be nil")
@@ -133,8 +134,9 @@ type lock struct {
 	began  time.Time
 }
 
-// Unlock releases the lease as soon as the lease has been held for as long as the option Hold says. If the
-// process ends earlier, the lease expires. The scheduler of gocron ignores the error of Unlock.
+// Unlock releases the lease, but not before the run has held the lease for the duration in the option Hold.
+// If the process ends before the release, the lease expires. The scheduler of gocron ignores the error of
+// Unlock.
 func (k *lock) Unlock(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx) // when a scheduler stops, it ends the context of its jobs
 	left := k.locker.o.Hold - time.Since(k.began)

@@ -17,14 +17,15 @@
 //	lease.shards.failures        counter          {failure}     errors of a group of shards                 lease.prefix
 //
 // The attribute lease.outcome is "granted", "refused" or, if no answer came, "unknown". The attribute
-// lease.reason says why a term has ended. It is "released" if the holder has released the lease,
-// "stop-window" if the work has stopped in time because the store did not answer, and otherwise the name of
-// the [lease.Code] of the loss, such as "broken" or "expired".
+// lease.reason says why a term has ended. If the holder has released the lease, the reason is "released". If
+// the store did not answer and the work stopped before the lease expired, the reason is "stop-window". In all
+// other cases, the lease was lost, and the reason is the name of a [lease.Code], such as "broken" or
+// "expired".
 //
 // The margin is recorded for each renewal that was granted. When the answer to the renewal arrives, the
-// holder can still rely on its previous grant for some time. The margin is this time, divided by the duration
-// of the lease. For example, if 12 s of a lease of 30 s are left, the margin is 0.4. If the answer came too
-// late, the margin is 0.
+// holder can still rely on its previous grant for some time. The margin is the ratio of this remaining time
+// to the duration of the lease. For example, if 12 s of a lease of 30 s are left, the margin is 0.4. If the
+// answer came too late, the margin is 0.
 //
 // With the option Names, the instrument lease.held has the value 0 for a lease as soon as this process first
 // tries to acquire that lease. Without the option Names, the instrument has the value 0 from the beginning.

@@ -13,16 +13,16 @@ import (
 
 // Options configure [Trace] and [Shards]. A nil *Options means the defaults.
 type Options struct {
-	// Names adds the attribute lease.name to every data point and span. Do not set it if the number of names is
-	// not limited. Default: false.
+	// Names specifies whether every data point and span has the attribute lease.name. Do not set Names if the
+	// number of lease names is not limited. Default: false.
 	Names bool
 
 	// Attributes are added to every data point and span. Their keys must not be keys of this package. Default:
 	// none.
 	Attributes []attribute.KeyValue
 
-	// Tracer creates a span "lease contend" for each contention and a span "lease term" for each term, after it
-	// has ended. Shards have no spans. Default: no spans.
+	// Tracer creates a span "lease contend" for each contention and a span "lease term" for each term. A span
+	// is created when its contention or term has ended. Shards have no spans. Default: no spans.
 	Tracer trace.Tracer
 }
 
@@ -34,7 +34,6 @@ const (
 	keyPrefix  = attribute.Key("lease.prefix")
 )
 
-// scope is the name of this module among the instrumentations of a program.
 const scope = "github.com/fencedlease/lease/adapters/otel"
 
 func (o *Options) complete() (Options, error) {
@@ -51,7 +50,7 @@ func (o *Options) complete() (Options, error) {
 	return *o, nil
 }
 
-// labels stores the attributes of each data point, so that recording allocates nothing.
+// The type labels caches the attributes of data points, so that recording a data point allocates no memory.
 type labels struct {
 	o    Options
 	mu   sync.RWMutex

@@ -12,9 +12,10 @@ import (
 	"github.com/fencedlease/lease/shards"
 )
 
-// Shards returns functions for [shards.Options] that count the shards of a process and its failures. The
-// attribute lease.prefix is the prefix of the group, which distinguishes several groups in one process. Names
-// of shards are never attributes, even with the option Names. The errors are those of [Trace].
+// Shards returns functions for the field Trace of [shards.Options]. The functions count the shards that this
+// process works on, the shards that no process takes, and the errors of the group. The attribute lease.prefix
+// is the prefix of the group, which distinguishes several groups in one process. Names of shards are never
+// attributes, even with the option Names. The errors are those of [Trace].
 func Shards(provider metric.MeterProvider, prefix string, o *Options) (*shards.Trace, error) {
 	if provider == nil {
 		return nil, fields.Missing("Shards.provider")

@@ -15,9 +15,10 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// Trace returns functions for [session.Options] that record the instruments of a Session. All Sessions of a
-// program can share them. They never block, and are safe for concurrent use. If the provider's meter returns
-// an error, Trace returns it. If the provider is nil or an option is out of range, Trace returns a
+// Trace returns functions for the field Trace of [session.Options]. When a Session calls these functions,
+// they record measurements with the instruments of this package. All Sessions of a program can share the
+// functions. The functions never block, and are safe for concurrent use. If the provider's meter returns an
+// error, Trace returns it. If the provider is nil or an option is out of range, Trace returns a
 // [*lease.FieldError].
 func Trace(provider metric.MeterProvider, o *Options) (*session.Trace, error) {
 	if provider == nil {
@@ -52,8 +53,8 @@ type recorder struct {
 	began map[string]time.Time // for spans: when each held term began, by the name of its lease
 }
 
-// The variable shares has the boundaries of the histogram lease.renewal.margin. The variable seconds has the
-// boundaries of the histogram lease.acquisition.duration.
+// These are the bucket boundaries of two histograms. The histogram lease.renewal.margin uses the variable
+// named shares, and lease.acquisition.duration uses the variable named seconds.
 var shares = metric.WithExplicitBucketBoundaries(0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .85, .9, .95, 1)
 var seconds = metric.WithExplicitBucketBoundaries(0, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3600)
 
@@ -74,8 +75,9 @@ func (r *recorder) make(m metric.Meter) error {
 	return errors.Join(errs[:]...)
 }
 
-// reasons are all reasons with which a term ends. The recorder begins the counter of each reason at 0,
-// because a rate would otherwise not include the first end of a term.
+// The variable reasons lists all reasons for which a term can end. When a lease is acquired, the recorder
+// adds 0 to the counter of each reason. Otherwise a counter would first appear with the value 1, and
+// Prometheus would not include this first increase in the rate of the counter.
 var reasons = []lease.Code{lease.ErrReleased, lease.ErrStopWindow, lease.ErrExpired, lease.ErrBroken, lease.ErrIDMismatch,
 	lease.ErrTakenOver, lease.ErrNoProgress, lease.ErrEnded}
 
