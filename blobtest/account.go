@@ -44,7 +44,8 @@ func (u *CORSRule) writeXML(b *bytes.Buffer) {
 	b.WriteString("</CorsRule>")
 }
 
-// getAccountInformation serves a request whose URL may even name a container or blob that does not exist.
+// getAccountInformation succeeds even if the URL of the request names a container or a blob that does not
+// exist.
 func getAccountInformation(*call) (*reply, error) {
 	rep := newReply(http.StatusOK)
 	rep.header.Set("x-ms-sku-name", "Standard_LRS")

@@ -149,9 +149,9 @@ func (c *call) locateSnapshot() (err error) {
 	return nil
 }
 
-// checkContainerName returns an error if the name of a container is not valid. A name must have "3 through 63
-// characters", which are lower-case letters, digits, and single dashes between them. If the length is wrong,
-// the error reports the length, even if a character is invalid as well.
+// checkContainerName returns an error if the name of a container is not valid. The length of a valid name is
+// "3 through 63 characters". A valid name consists of lower-case letters, digits, and single dashes between
+// them. If the length is wrong, the error reports the length, even if a character is invalid as well.
 func checkContainerName(s string) error {
 	if n := utf8.RuneCountInString(s); n < 3 || n > 63 {
 		return errNameLength
@@ -208,8 +208,9 @@ const (
 	versionEmptyHeaders lease.Version = 2016_05_31 // headers without a value are signed
 )
 
-// limitTime sets the deadline of the request to the query parameter timeout, which is "expressed in seconds",
-// but not later than [Options.Timeout] allows.
+// limitTime limits the time of the request to [Options.Timeout]. If the query of the request has the
+// parameter "timeout", which is "expressed in seconds", and this time is shorter, limitTime uses this time
+// instead.
 func (c *call) limitTime() (context.CancelFunc, error) {
 	d := c.o.Timeout
 	if s := c.query.Get("timeout"); s != "" {

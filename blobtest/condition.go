@@ -107,10 +107,11 @@ func (q *conditions) matchHolds(etag string, modified time.Time) bool {
 	return q.unmodifiedSince.IsZero() || !wholeSeconds(modified).After(q.unmodifiedSince)
 }
 
-// The method noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. A
-// request can contain both conditions. If q.all is true, it is enough that one of the two holds: "If-Match &&
-// If-Unmodified-Since && (If-None-Match || If-Modified-Since)". If q.all is false, If-None-Match takes
-// precedence, and If-Modified-Since is ignored.
+// The method noneMatchHolds reports whether the conditions If-None-Match and If-Modified-Since hold. If a
+// request contains both conditions, q.all says how they are combined. If q.all is true, either If-None-Match
+// or If-Modified-Since must hold, as in the parentheses of "If-Match && If-Unmodified-Since && (If-None-Match
+// || If-Modified-Since)". If q.all is false, If-None-Match takes precedence, and If-Modified-Since is
+// ignored.
 func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	newer := wholeSeconds(modified).After(q.modifiedSince)
 	switch {
@@ -122,7 +123,8 @@ func (q *conditions) noneMatchHolds(etag string, modified time.Time) bool {
 	return q.all && !q.modifiedSince.IsZero() && newer
 }
 
-// wholeSeconds truncates t to whole seconds, like the header Last-Modified.
+// wholeSeconds truncates t to whole seconds, because the header Last-Modified contains no fractions of a
+// second.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // checkRead evaluates the conditional headers of a read of an existing blob.

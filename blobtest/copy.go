@@ -35,8 +35,11 @@ func (k *copyInfo) setHeaders(h http.Header) {
 // in the same account. This server answers when the copy is complete. The real service may continue after its
 // answer, so it requires that a lease on the destination is infinite. This server requires the same.
 //
-// Before version 2012-02-12, the lease on the destination may also be finite, the properties of the
-// destination do not describe the copy, and "a successful operation returns status code 201 (Created)".
+// Before version 2012-02-12, three rules are different:
+//
+//   - The lease on the destination may also be finite.
+//   - The properties of the destination do not describe the copy.
+//   - The server answers with the status 201: "a successful operation returns status code 201 (Created)".
 func copyBlob(c *call) (*reply, error) {
 	if t := c.header("x-ms-blob-type"); t != "" { // Put Blob From URL
 		return nil, errHeader.with("HeaderName", "x-ms-copy-source").with("HeaderValue", c.header("x-ms-copy-source"))

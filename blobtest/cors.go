@@ -49,9 +49,9 @@ func (h *Handler) addCORS(header http.Header, r *http.Request) {
 	}
 }
 
-// setHeaders sets the headers Access-Control-Allow-Origin, which "returns the value of the origin request
-// header in case of a match", and Access-Control-Allow-Credentials, which "will be set to true" if the
-// rule "does not allow all origins".
+// setHeaders sets two headers of the answer. The header Access-Control-Allow-Origin "returns the value of the
+// origin request header in case of a match". The header Access-Control-Allow-Credentials "will be set to
+// true" if the rule "does not allow all origins".
 func (u *CORSRule) setHeaders(header http.Header, origin string) {
 	if slices.Contains(u.Origins, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -63,7 +63,8 @@ func (u *CORSRule) setHeaders(header http.Header, origin string) {
 
 var errCORS = &failure{status: 403, code: "CorsPreflightFailure", text: "CORS not enabled or no matching rule found for this request."}
 
-// preflight answers, without authorization, the OPTIONS request of a browser before a cross-origin request.
+// The method preflight answers the OPTIONS request that a browser sends before a cross-origin request. This
+// OPTIONS request needs no authorization.
 func (c *call) preflight() (*reply, error) {
 	origin, method := c.header("Origin"), c.header("Access-Control-Request-Method")
 	if origin == "" {

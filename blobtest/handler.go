@@ -114,8 +114,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, c, rep)
 }
 
-// log writes the log line of a request. From status 500 on, the line has the error, which the client never
-// gets.
+// The method log writes the log line of a request. If the status is 500 or higher, the line also contains the
+// error, which the client never gets.
 func (c *call) log(status int, code string, err error) {
 	if !c.o.Logger.Enabled(c.ctx, slog.LevelInfo) {
 		return
@@ -257,7 +257,8 @@ func (c *call) requestTime() time.Time {
 	return c.now
 }
 
-// do sends a request to the authority, and returns a refusal as a *failure.
+// The method do sends a request to the authority. If the authority refuses the request, the returned error is
+// a *failure.
 func (c *call) do(req lease.Request) (lease.Result, error) {
 	req.Version = c.version
 	res, err := c.askAuthority(req)
@@ -270,9 +271,10 @@ func (c *call) do(req lease.Request) (lease.Result, error) {
 	return res, nil
 }
 
-// wouldRefuse returns a failure if the lease does not admit the given read or write. It only reads the lease,
-// because it is for requests that fail in any case, and must not change the lease. For example, a write
-// without a lease ID could clear an expired lease, so that its holder could no longer renew the lease.
+// wouldRefuse returns a failure if the lease does not admit the given read or write. This method is for
+// requests that fail in any case. Such a request must not change the lease, so wouldRefuse only reads the
+// lease. For example, if a failed write without a lease ID cleared an expired lease, the holder could no
+// longer renew the lease.
 func (c *call) wouldRefuse(use lease.Action) error {
 	res, err := c.do(lease.Request{Action: lease.ActionRead})
 	if err != nil {

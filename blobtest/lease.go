@@ -68,9 +68,9 @@ func (c *call) startStopwatch() (elapsed func() time.Duration) {
 	return func() time.Duration { return max(c.o.Clock.Now().Sub(began), time.Since(realBegan)) }
 }
 
-// breakTime returns the "approximate time remaining in the lease period": the shorter of the break period and
-// the remaining duration of the lease, before it is truncated to seconds. During the request to the
-// authority, which took callTime, a part of the break period may already have passed.
+// breakTime returns the "approximate time remaining in the lease period", which its caller truncates to
+// seconds. This time is the break period or the remaining duration of the lease, whichever is shorter. During
+// the request to the authority, which took callTime, a part of the break period may already have passed.
 func breakTime(req lease.Request, res lease.Result, callTime time.Duration) time.Duration {
 	left := res.MaxRemaining()
 	if period, ok := req.Period.Get(); ok && left > 0 && left < period && left+callTime >= period {
@@ -224,8 +224,9 @@ func (c *call) addLease(rep *reply, r lease.Record) {
 	}
 }
 
-// leaseWords returns the status, the state and the duration of a lease in the words of headers and lists.
-// Unless the lease is in the state Leased, the duration is empty.
+// leaseWords returns the status, the state and the duration of a lease as the words that headers and lists
+// contain, for example "locked", "leased" and "infinite". Unless the lease is in the state Leased, the
+// duration is empty.
 func leaseWords(r lease.Record) (status, state, duration string) {
 	status = "unlocked"
 	if r.State.Locked() {

@@ -74,7 +74,9 @@ func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.name + "\n" + p.snapshot))
 }
 
-// endpoint returns the URL of the account, with the account in the host or in the path as in the request.
+// The method endpoint returns the URL of the account. If the host of the request contains the name of the
+// account, this URL contains the name in its host. Otherwise the URL contains the name of the account in its
+// path.
 func (c *call) endpoint() string {
 	scheme, path := "http", "/"
 	if c.secure() {

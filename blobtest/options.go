@@ -26,8 +26,8 @@ type Options struct {
 	// account.
 	Accounts map[string]string
 
-	// Containers are the names of containers that every account has from the start, and again after
-	// [Handler.Reset]. Default: none.
+	// Containers lists the names of the containers that the server creates in every account. It creates these
+	// containers at the start and after each [Handler.Reset]. Default: none.
 	Containers []string
 
 	// AllowAnyone turns off authorization, so that the server verifies neither signatures nor tokens.
@@ -35,8 +35,9 @@ type Options struct {
 	AllowAnyone bool
 
 	// PublishedTable makes the server answer as in the documented table of outcomes, with the status 409, if
-	// the lease ID of a request is wrong. This applies to reads and writes of a leased blob or container, and
-	// to reads of one whose lease is breaking. Default: the status is 412, as in the real service.
+	// the lease ID of a request is wrong. This applies to reads and writes if the lease is in the state
+	// Leased, and to reads if the lease is in the state Breaking. Default: the status is 412, as in the real
+	// service.
 	PublishedTable bool
 
 	// Clock is the server's clock, for its answers, for shared access signatures, and for an authority that
@@ -48,16 +49,15 @@ type Options struct {
 	// in a new account of the service. In that version, leases follow older rules.
 	DefaultVersion lease.Version
 
-	// CORS are the rules for cross-origin requests, of which the server applies the first that matches.
-	// Default: none, so the server sends no headers for cross-origin requests.
+	// CORS contains the rules for cross-origin requests. The server applies the first rule that matches a
+	// request. Default: no rules, so the server sends no headers for cross-origin requests.
 	CORS []CORSRule
 
 	// MaxBody is the largest request body, in bytes. Default: 64 MiB, or less if MaxBlob or MaxTotal is
 	// smaller.
 	MaxBody int64
 
-	// MaxBlob is the largest blob, in bytes. Default: 256 MiB, or MaxTotal if that is smaller. If MaxBody is
-	// larger than this default, the default is MaxBody.
+	// MaxBlob is the largest blob, in bytes. Default: 256 MiB, but at most MaxTotal and at least MaxBody.
 	MaxBlob int64
 
 	// MaxTotal limits how much data the server stores, in bytes. The following data counts toward the limit:
@@ -72,9 +72,9 @@ type Options struct {
 	// MaxBlob if larger.
 	MaxTotal int64
 
-	// Timeout limits how long the server processes a request, including the time to read its body. The query
-	// parameter timeout of a request can shorten this time, but not extend it. A [Server] closes the
-	// connection if it has not written the answer within twice the Timeout. Default: 30 s.
+	// Timeout limits how long the server processes a request, including the time to read its body. A request
+	// can shorten this time, but not extend it, with a query such as timeout=10 (in seconds). A [Server]
+	// closes the connection if it has not written the answer within twice the Timeout. Default: 30 s.
 	Timeout time.Duration
 
 	// Logger receives one line for every request. Default: none.

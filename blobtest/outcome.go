@@ -23,9 +23,10 @@ func (k kind) String() string {
 	return [...]string{"service", "settings", "information", "container", "blob"}[k]
 }
 
-// An outcome is a row of a table with the answers of the service to requests that the authority refuses. The
-// fields actions, states and code select the refusals that get this answer. The symbol * stands for Blob or
-// Container in the field name, and for blob or container in the field text.
+// An outcome is the answer of the service to some of the requests that the authority refuses. The fields
+// named actions, states and code select the refusals that get this answer. The symbol * stands for the kind
+// of the resource: Blob or Container in the field called name, and blob or container in the field called
+// text.
 type outcome struct {
 	actions []lease.Action // nil: any
 	states  []lease.State  // nil: any
@@ -92,7 +93,7 @@ func outcomeOf(table []outcome, a lease.Action, s lease.State, c lease.Code) out
 	return table[i]
 }
 
-// toFailure returns the failure for the outcome, with the given kind in place of the symbol *.
+// toFailure returns the failure that the outcome describes. It replaces the symbol * with the given kind.
 func (o *outcome) toFailure(k kind, r *http.Request) *failure {
 	name := k.String()
 	f := &failure{

@@ -14,8 +14,8 @@ type properties struct {
 	md5                                                        []byte
 }
 
-// parseProperties parses the headers x-ms-blob-*. If fallback is true, Content-Type replaces a missing
-// x-ms-blob-content-type.
+// parseProperties parses the headers x-ms-blob-*. If the parameter fallback is true and the request has no
+// header x-ms-blob-content-type, the header Content-Type is used instead.
 func (c *call) parseProperties(fallback bool) (*properties, error) {
 	p := &properties{
 		contentType:  c.header("x-ms-blob-content-type"),

@@ -91,7 +91,8 @@ func (c *call) putContent(v *version, w write, status int, amend func(f findResu
 	if err != nil {
 		return nil, err
 	}
-	// The service ignores If-None-Match: * in a request with a lease ID, because a leased blob exists.
+	// The condition If-None-Match: * means that the blob must not exist, but a leased blob always exists.
+	// Therefore the service ignores this condition in a request with a lease ID.
 	if !c.id.IsZero() && slices.Contains(cond.noneMatch, "*") {
 		cond.noneMatch = nil
 	}

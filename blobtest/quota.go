@@ -52,7 +52,8 @@ func (e *entry) size() int64 {
 	return n
 }
 
-// size returns the size of a version, including bytes shared with a snapshot or with the source of a copy.
+// The method size returns how many bytes a version counts toward MaxTotal. The count includes bytes that the
+// version shares with a snapshot, or with the blob from which it was copied.
 func (v *version) size() int64 {
 	if v == nil {
 		return 0

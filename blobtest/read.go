@@ -83,7 +83,7 @@ func getMetadata(c *call) (*reply, error) {
 	return rep, nil
 }
 
-// parseRange parses the byte range of a read, which has the form bytes=first- or bytes=first-last, and
+// parseRange parses the byte range of a read. It accepts ranges such as "bytes=100-" and "bytes=100-199", and
 // ignores ranges of any other form. The header x-ms-range takes precedence over the header Range.
 func (c *call) parseRange(size int64) (first, last int64, partial bool, err error) {
 	s := c.header("x-ms-range")

@@ -21,8 +21,9 @@ type account struct {
 	containers map[string]*container
 }
 
-// A container holds the attributes and the blobs of an Azure container. A container that is deleted and
-// created again has a new value, so that a late request cannot change it by mistake.
+// A container holds the attributes and the blobs of an Azure container. If a container is deleted and created
+// again, the new container is another value of this type. A late request for the deleted container therefore
+// cannot change the new container by mistake.
 type container struct {
 	attrs *attributes
 	blobs map[string]*entry
@@ -73,7 +74,8 @@ type block struct {
 	data []byte
 }
 
-// segments are the content of a blob, which shares memory with the blocks of the blob.
+// The type segments holds the content of a blob in several parts. These parts share memory with the blocks of
+// the blob.
 type segments [][]byte
 
 func (s segments) size() (n int64) {

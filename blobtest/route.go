@@ -47,8 +47,9 @@ var servedOperations = []operation{
 	{http.MethodPut, kindBlob, "copy", "w", "o", false, abortCopy},
 }
 
-// route returns the operation of the request. If the operation is not served, it returns a failure, whose
-// header Allow lists the methods for the same kind of resource and the same parameter comp.
+// The method route returns the operation of the request. If the server does not serve this operation, route
+// returns a failure. The header Allow of the failure lists the HTTP methods that the server does serve for
+// this kind of resource with this value of the query parameter "comp".
 func (c *call) route() (*operation, error) {
 	method := c.r.Method
 	if method == http.MethodHead {

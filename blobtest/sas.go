@@ -124,7 +124,8 @@ func (c *call) overrideHeaders(rep *reply) {
 	}
 }
 
-// checkTimes checks the field se, the expiry time of a signature, and the field st, its optional start time.
+// checkTimes checks the two times of a signature: the expiry time in the field se, and the optional start
+// time in the field st.
 func (c *call) checkTimes() error {
 	now := c.o.Clock.Now()
 	end, err := parseISO(c.query.Get("se"))

@@ -105,16 +105,16 @@ func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 // runs on this clock, for example because the server created the authority, leases can expire.
 func (s *Server) Advance(d time.Duration) { s.Clock().Step(max(0, d)) }
 
-// Lease returns the record of the lease of a blob in [Server.Account], without changing it. If blob is empty,
-// it is the record of the container's lease. The record of a deleted blob stays until a blob of the same name
-// is created.
+// Lease returns the lease record of a blob in the account [Server.Account], and does not change the record.
+// If the argument blob is empty, Lease returns the lease record of the container. The record of a deleted
+// blob stays until a blob of the same name is created.
 func (s *Server) Lease(ctx context.Context, container, blob string) (lease.Record, error) {
 	res, err := lease.Inspect(ctx, s.Authority(), s.LeaseName(container, blob))
 	return res.Record, err
 }
 
-// LeaseName returns the name of the lease of a blob in [Server.Account]. If blob is empty, it is the lease of
-// the container.
+// LeaseName returns the name that the lease of a blob has in the authority. The blob is in the account
+// [Server.Account]. If the argument blob is empty, LeaseName returns the name of the container's lease.
 func (s *Server) LeaseName(container, blob string) string {
 	return LeaseName(s.Account, container, blob)
 }

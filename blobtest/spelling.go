@@ -45,8 +45,9 @@ func (s *spellingParser) read(p []byte) {
 }
 
 // The method keepPart stores a part of a line. In the head of a request, it stores at most maxHead bytes.
-// Before a head, it stores only the last maxEnd bytes of a line, which show whether a head begins with this
-// line. A line before a head can be very long, because it can contain a part of an earlier body.
+// Until the head begins, the method stores only the last maxEnd bytes of each line. These bytes show whether
+// the line is the first line of the head. A line that comes before the head can be very long, because it can
+// contain a part of the body of an earlier request.
 func (s *spellingParser) keepPart(part []byte) {
 	if s.left > 0 {
 		s.line = append(s.line, part[:min(len(part), s.left-len(s.line))]...)

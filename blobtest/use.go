@@ -19,8 +19,8 @@ type write struct {
 	prepare func(f findResult) (plan, error)
 }
 
-// A plan is a change of a blob that the authority has not admitted yet. Once it is admitted, writeBlob calls
-// carryOut with the time of the decision.
+// A plan is a change of a blob that the authority has not admitted yet. When the authority admits the change,
+// writeBlob calls carryOut with the time of the authority's decision.
 type plan struct {
 	grows int64 // the number of bytes by which the entry grows
 
@@ -153,7 +153,8 @@ func (c *call) admitSnapshot(use lease.Action) error {
 	return nil
 }
 
-// versionAt returns the snapshot of the time t, the blob itself if t is zero, or nil if there is none.
+// versionAt returns the snapshot that was taken at the time t. If t is zero, it returns the current version
+// of the blob. The result is nil if there is no such version.
 func (e *entry) versionAt(t time.Time) *version {
 	if t.IsZero() {
 		return e.current

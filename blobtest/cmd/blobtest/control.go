@@ -11,8 +11,9 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// These are the paths of the control endpoints. No path of the Blob protocol is equal to one of them, because
-// it begins with the name of an account, which cannot begin with an underscore.
+// These are the paths of the control endpoints. They begin with an underscore to differ from all paths of the
+// Blob protocol. A path of the Blob protocol begins with the name of an account, and such a name cannot begin
+// with an underscore.
 const (
 	clockPath = "/_clock"
 	resetPath = "/_reset"
@@ -45,9 +46,9 @@ func (c control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request first moves the
-// clock forward by the query parameter advance, which is a duration such as 15s or 1m. If the clock cannot
-// show the new time, it moves to the latest time that it can show, and the answer has the status 400.
+// serveClock answers a request with the time of the clock, as {"now":"..."}. A POST request must have a query
+// such as advance=15s or advance=1m, and first moves the clock forward by this duration. If the clock cannot
+// show the new time, the clock moves to the latest time that it can show, and the answer has the status 400.
 func serveClock(clock *leasefault.Clock, w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:

@@ -1,5 +1,6 @@
-// Command blobtest runs a test double of the Azure Blob service, whose clock a test can move to let leases
-// expire. SDK clients of any language connect to it with the emulator's account:
+// Command blobtest runs a test double of the Azure Blob service. The double has its own clock, and a test can
+// move this clock forward to let leases expire. SDK clients of any language connect to the double with the
+// emulator's account:
 //
 //	go run github.com/fencedlease/lease/blobtest/cmd/blobtest -clock manual
 //
@@ -13,16 +14,17 @@
 // If the command listens on all interfaces, it first prints the address for other machines and containers,
 // and then addresses of the loopback interface for clients on the same machine.
 //
-// Requests to the two control addresses need no signature. To protect them from web pages in a browser, the
-// command refuses requests with the header Origin. If it listens only on the loopback interface, the Host of
-// a control request must be an IP address, localhost, a name that ends in .localhost, or the host of -addr.
+// Requests to the two control addresses need no signature. The command refuses such a request if it has the
+// header Origin, so that a web page in a browser cannot control the test. If the command listens only on the
+// loopback interface, the Host of a control request must be an IP address, localhost, a name that ends in
+// .localhost, or the host of -addr.
 //
 // Requests for containers and blobs need a signature. SDK clients sign their requests, but curl does not.
 // With -allow-anyone, requests need no signature, and bearer tokens are not verified.
 //
 // Some clients sign requests to the emulator's account in a way that the Blob service does not accept, and
-// get the status 403. One of them is hashicorp/go-azure-sdk, which Terraform uses. These clients work with
-// accounts of any other name: see -account.
+// get the status 403. One of these clients is hashicorp/go-azure-sdk, which Terraform uses. To use such a
+// client, serve an account with a different name, which the flag -account specifies.
 //
 // The Date header of each answer shows the time of this command's clock. Some clients, such as rclone, warn
 // if that time differs from their own.
@@ -87,8 +89,8 @@ func main() {
 	}
 }
 
-// message returns the error message for err. The message begins with the name of the command, and names flags
-// instead of the fields of [blobtest.Options].
+// The function message returns the error message for err. The message begins with the name of the command. If
+// err is about a field of [blobtest.Options], the message contains the name of the flag that sets this field.
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "blobtest: ")
 	if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
@@ -203,8 +205,8 @@ func withPort(addr string) string {
 	return net.JoinHostPort(strings.Trim(addr, "[]"), "10000")
 }
 
-// usableAddress returns the address to which clients on this machine connect. It replaces an address such as
-// 0.0.0.0, to which they cannot connect, with a loopback address.
+// usableAddress returns the address to which clients on this machine connect. Clients cannot connect to an
+// address such as 0.0.0.0, so the function returns a loopback address instead.
 func usableAddress(addr string, bound net.Addr) string {
 	tcp, ok := bound.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -264,7 +266,8 @@ func parseClock(mode string) (rate float64, err error) {
 }
 
 // announce prints the addresses for clients, and the connection strings in the order of account names. The
-// argument remote is the address for other machines, or empty.
+// parameter named remote contains a different address for other machines, if there is one. Otherwise this
+// parameter is empty.
 func (s *settings) announce(out io.Writer, addr, remote string) {
 	accounts, scheme := s.Accounts, "http"
 	if accounts == nil {
