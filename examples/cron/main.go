@@ -4,10 +4,11 @@
 //
 // A lease alone does not make a scheduled job run only once: it only prevents two machines from working at
 // the same time. A machine that starts after another machine has finished the job gets the lease, too. The
-// job therefore stores the day of the last report together with the report. The job reads and writes that day
-// only in functions that it passes to fencing.Guard.Do, so the guard rejects machines with older tokens. If a
-// machine crashes during the work, the day is not stored, and the next machine runs the job. Other effects of
-// the job, such as sending a mail, can happen twice, because a machine can crash before it stores the day.
+// job therefore stores the day of the last report together with the report. The job reads and writes the
+// stored day only in functions that it passes to fencing.Guard.Do, so the guard rejects machines with older
+// tokens. If a machine crashes during the work, the stored day does not change, and the next machine runs the
+// job. Other effects of the job can happen twice: for example, a machine can send a mail, and crash before it
+// stores the day of its report.
 //
 // The program exits after less than two seconds.
 //
@@ -80,7 +81,8 @@ func main() {
 // duration is short so that the example runs quickly. The lease is renewed while work runs.
 const duration = 300 * time.Millisecond
 
-// run starts three machines within 40 ms, and after 1.2 s a fourth one, as if its clock were slow.
+// The function run starts three machines within 40 ms. After 1.2 s it starts a fourth machine, which
+// simulates a machine with a slow clock.
 func run(out *log.Logger) error {
 	ctx := context.Background()
 	store := memory.New(nil) // in a real program, all machines share a database

@@ -49,8 +49,8 @@ type index struct {
 	entries int
 }
 
-// run waits for the lease and then calls lead. If the lease is lost, run waits for the lease again. It
-// returns when ctx is done, or after any other error than the loss of the lease.
+// The method run waits for the lease and then calls lead. If the lease is lost, it waits for the lease again.
+// It returns when ctx is done, or after an error other than the loss of the lease.
 func (d *daemon) run(ctx context.Context) error {
 	err := session.Run(ctx, d.l, d.lead, &session.RunOptions{
 		AcquireInterval: interval,
@@ -84,9 +84,9 @@ func (d *daemon) lead(ctx context.Context, tok lease.Token) error {
 	}
 }
 
-// The method drain finishes the current work, and the lease is renewed until this method returns. The context
-// that Run has passed to the method lead is already done. Therefore lease.WhileHeld makes a new context,
-// which is done when the lease is lost.
+// The method drain finishes the current work. The lease is renewed until drain returns. The work needs a new
+// context, because the context from session.Run is already done when the daemon is asked to stop. Therefore
+// lease.WhileHeld makes a new context, which is done when the lease is lost.
 func (d *daemon) drain(ctx context.Context, tok lease.Token) error {
 	held, cancel := lease.WhileHeld(ctx, d.l)
 	defer cancel()

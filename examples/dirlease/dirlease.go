@@ -62,8 +62,8 @@ func (s *Store) Authority() lease.Authority { return lease.NewAuthority(s) }
 // Close ends all watches.
 func (s *Store) Close() error { s.poll.Close(); return nil }
 
-// The type file contains the data of a file in the directory. The first line of such a file contains the
-// numbers writes and signals, and the second line contains the record.
+// The type file contains the data of a file in the directory. The first line of such a file contains two
+// numbers, which are in the fields named writes and signals. The second line contains the record.
 type file struct {
 	writes, signals uint64       // how often the file was written, and how many of these writes had to be signalled
 	record          lease.Record // the record that was written last
@@ -207,8 +207,9 @@ func (s *Store) signals(ctx context.Context, names []string, seen func(name, ver
 	return ctx.Err()
 }
 
-// The function version returns a text that differs after each change that must be signalled. The text also
-// differs after an error, because waiting processes must see the error.
+// A watch compares the results of the function version to detect changes of a file. The result is different
+// after each change that must be signalled. It is also different after an error, because waiting processes
+// must see the error.
 func version(f file, err error) string { return fmt.Sprint(f.signals, err) }
 
 // List implements lease.Lister.

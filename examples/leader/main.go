@@ -1,6 +1,6 @@
-// Leader runs on every machine but works only on one of them, the leader. It sends its fencing token with
-// each request. A service behind a fencing.Handler rejects a request if it has already seen a newer token.
-// The program in examples/service is such a service:
+// Leader runs on every machine, but only one of the machines, the leader, does the work. The leader sends its
+// fencing token with each request. A service behind a fencing.Handler rejects a request if it has already
+// seen a newer token. The program in examples/service is such a service:
 //
 //	go run ./examples/service &
 //	go run ./examples/leader -url http://localhost:8080/
@@ -57,9 +57,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A memory.Store works only within one process. For several machines, make a store of package pglease or
-	// etcdlease here, and change the function run so that it takes this store. If the store has a method
-	// Close, call it after run.
+	// A memory.Store works only within one process. To run the program on several machines, replace
+	// memory.New with a store of package pglease or etcdlease, and change the type of the second parameter of
+	// run. If the store has a method Close, call this method after run has returned.
 	log.Print("the leases are in memory: another process does not see them, and leads too")
 	err := run(ctx, memory.New(nil), *url)
 	if err != nil && !session.Stopped(ctx, err) {

@@ -105,7 +105,8 @@ func short(tok lease.Token) string {
 	return fmt.Sprint(n)
 }
 
-// run starts and stops the machines alice and bob, and returns when both have stopped.
+// The function run starts and stops two machines, which are named alice and bob. It returns when both
+// machines have stopped.
 func run(ctx context.Context, store *memory.Store, out io.Writer, rand io.Reader) error {
 	s := &sharedState{store: store, began: time.Now(), out: log.New(out, "", 0), rand: rand, leads: make(chan struct{}, 3)}
 	alice, bob := &machine{sharedState: s, name: "alice"}, &machine{sharedState: s, name: "bob"}

@@ -19,8 +19,9 @@ import (
 // interval is the time between two attempts to acquire the lease if no watch signals a change.
 const interval = time.Second
 
-// Lead waits for the lease, calls work once, and hands the lease over when another process calls Lead. The
-// context of work ends as in session.Run, and also when another process is ready. In that case, work should
+// Lead waits for the lease, and then calls the function work once. When another process calls Lead, this
+// process hands the lease over to it. The context that the function work gets ends as in session.Run, and
+// also when another process is ready to take over the lease. In the second case, the function work should
 // return nil. Lead also uses a second lease, whose name is name + "/next".
 func Lead(ctx context.Context, a lease.Authority, name string, o *session.Options, work func(ctx context.Context, tok lease.Token) error) (err error) {
 	s, err := session.New(a, name, o)
@@ -93,7 +94,8 @@ func take(ctx context.Context, a lease.Authority, s *session.Session) error {
 	}
 }
 
-// lead works until another process is ready, and then hands the lease over to that process.
+// The function lead calls the function work. When another process is ready, it cancels the context of this
+// call, and hands the lease over to that process.
 func lead(ctx context.Context, a lease.Authority, s *session.Session, own lease.ID, tok lease.Token, work func(context.Context, lease.Token) error) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()

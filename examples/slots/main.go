@@ -46,7 +46,8 @@ func run(ctx context.Context, out io.Writer) error {
 		s, err := slots.New(store.Authority(), "example/", 1, &slots.Options{
 			Session:  &session.Options{Owner: name, Duration: 1500 * time.Millisecond, Logger: quiet},
 			Priority: priority,
-			// By default, a preferred process waits for 4 Durations, in case it crashes at each start.
+			// By default, the Priority takes effect after 4 Durations. Without this delay, a preferred
+			// process that crashes soon after each start would stop the other leader each time.
 			PriorityAfter: -1,
 		})
 		if err != nil {

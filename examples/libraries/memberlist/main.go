@@ -1,5 +1,6 @@
 // Memberlist runs a member of a cluster that uses hashicorp/memberlist. When the network splits the cluster,
-// package majority decides which part survives, with a lease in a SQLite file that all members share.
+// package majority decides which part survives. For this decision, the members share a lease in a SQLite
+// file.
 //
 //	go run . -name a
 //	go run . -name b -join 127.0.0.1:PORT
@@ -81,7 +82,8 @@ func run(ctx context.Context, name, join, file string) error {
 	return decide(ctx, d, m)
 }
 
-// decide asks package majority for a decision whenever the members have not changed for two seconds.
+// The function decide waits until the members have not changed for two seconds, and then calls the method
+// Decide of package majority. It starts again after each change of the members.
 func decide(ctx context.Context, d *majority.Decider, m *members) error {
 	for {
 		view, changed := m.view()

@@ -10,7 +10,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// migrateUp migrates the database of the Migrate that open returns, and closes it.
+// migrateUp waits for the lease and then runs the migrations. The parameter named open is a function that
+// returns a new Migrate, and migrateUp closes this Migrate.
 func migrateUp(ctx context.Context, l lease.Lease, open func() (*migrate.Migrate, error)) error {
 	return session.Run(ctx, l, func(ctx context.Context, _ lease.Token) error {
 		m, err := open() // under the lease, because it creates the table of the versions
