@@ -3,7 +3,7 @@
 // A lease cannot stop a holder from acting. For example, a garbage collection may pause a holder after it has
 // checked its lease and before it writes. When the paused holder continues, another holder may have the
 // lease, so the resource must reject the late write. For this purpose, the resource stores the newest fencing
-// token that it has seen, called the mark, and rejects every older token.
+// token that it has seen, and rejects every older token. The stored token is called the mark.
 //
 // # The order of tokens
 //

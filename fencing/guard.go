@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. A Guard remembers
-// the newest token that it has seen, called the mark, and runs one function at a time.
+// A Guard lets the newest holder of a lease use a resource, and rejects earlier holders. A Guard runs one
+// function at a time. It remembers the newest token that it has seen, and this token is called the mark.
 //
 // The zero Guard is ready to use and has seen no token. A Guard is safe for concurrent use. A Guard must not
 // be copied after first use.
@@ -49,7 +49,8 @@ func (g *Guard) Advance(tok lease.Token) error {
 //
 // While another function runs, Do waits, so f must not call Do or Advance of the same Guard. Do raises the
 // mark before it waits. Therefore a new holder waits for at most one function of an earlier holder: the
-// function that is already running. A waiting call with an older token returns a *StaleError in the end.
+// function that is already running. If an earlier holder's call is still waiting, it returns a *StaleError
+// when its turn comes, and does not call its function.
 //
 // If f fails or panics, Do does not lower the mark, because f may have written before it failed. If f
 // writes in a transaction, so that a failure undoes all its writes, also store the mark in that
@@ -101,6 +102,6 @@ func (g *Guard) raise(epoch uint64) uint64 {
 	}
 }
 
-// Seen returns the mark, which is the empty Token if the Guard has seen no token. Seen does not wait, so a
-// function that Do runs may call Seen.
+// Seen returns the mark, which is the empty Token if the Guard has seen no token. The method Seen does not
+// wait, so a function that was passed to [Guard.Do] may call this method.
 func (g *Guard) Seen() lease.Token { return lease.TokenOf(g.mark.Load()) }

@@ -17,9 +17,10 @@ const DefaultMax = 1 << 16
 // Guards has a guard for each resource. The zero Guards is empty and ready to use. A Guards is safe for
 // concurrent use.
 //
-// A guard is made when its resource is first used, and stays until [Guards.Forget] removes it, because a new
-// guard has no mark, and accepts writers that the removed guard has rejected. Max limits the number of
-// guards. Each guard takes about 200 bytes in addition to the name of its resource.
+// A guard is made when its resource is first used. It stays until [Guards.Forget] removes it. Guards are not
+// removed automatically, because a new guard would have no mark, and would accept writers that the removed
+// guard has rejected. The field Max limits the number of guards. Each guard takes about 200 bytes in addition
+// to the name of its resource.
 //
 // To restore the marks after a restart, advance each guard:
 //
@@ -38,9 +39,9 @@ type Guards struct {
 }
 
 // Guard returns the guard of a resource, the same one each time. As the name of the resource, use the name of
-// the lease that protects it, because tokens of different leases cannot be compared. If there are Max guards
-// and the resource is new, Guard returns [ErrFull]. If the name is malformed, Guard returns the error of
-// [lease.CheckName].
+// the lease that protects it, because tokens of different leases cannot be compared. If the resource is new
+// and the number of guards has reached the limit in the field Max, Guard returns [ErrFull]. If the name is
+// malformed, Guard returns the error of [lease.CheckName].
 func (s *Guards) Guard(resource string) (*Guard, error) {
 	if err := lease.CheckName(resource); err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func (s *Guards) Forget(resource string) {
 }
 
 // Marks returns the mark of every resource whose guard has seen a token, for example to store the marks and
-// restore the guards after a restart. For a mark that is raised meanwhile, the value may be the old or the
-// new one.
+// restore the guards after a restart. If a mark is raised while Marks runs, the result contains either the
+// old or the new value of this mark.
 func (s *Guards) Marks() map[string]lease.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +89,9 @@ func (s *Guards) Marks() map[string]lease.Token {
 	return marks
 }
 
-// For returns a function for the field Guard of [Options]. To find the guard of a request, this function
-// passes the request to the function key, which must return the name of a resource. The guard of the request
-// is the guard of this resource. The method For panics if key is nil.
+// For returns a function for the field Guard of [Options]. The parameter key is a function that gets a
+// request and must return the name of a resource. For each request, the function that For returns calls key,
+// and returns the guard of the resource with this name. The method For panics if key is nil.
 func (s *Guards) For(key func(*http.Request) string) func(*http.Request) (*Guard, error) {
 	if key == nil {
 		panic("fencing: Guards.For: the key must not be nil")

@@ -17,9 +17,9 @@ type Options struct {
 	Header Header
 
 	// Guard returns the guard of the resource to which the request writes. For example, [Guards.For] returns
-	// such a function. The handler calls Guard from several goroutines at once, and only if the token of the
-	// request is well-formed. If Guard returns an error, the handler answers the request with
-	// [Header.Refuse].
+	// such a function. The handler calls Guard only for a request with a well-formed token. Several
+	// goroutines can call Guard at the same time. If Guard returns an error, the handler answers the request
+	// with [Header.Refuse].
 	//
 	// Default: one new Guard for all requests. With this default, only the holders of one lease may use the
 	// handler, because tokens of different leases cannot be compared. The mark is lost when the process
@@ -138,10 +138,10 @@ func removeForm(admitted, original *http.Request) {
 
 type tokenKey struct{}
 
-// TokenFromContext returns the token of a request that a [Handler] has accepted. The argument ctx is the
-// context of the request that the wrapped handler gets, or one derived from it. For any other context,
-// TokenFromContext returns the empty Token and false. If one Handler wraps another, TokenFromContext returns
-// the token that the inner Handler has accepted.
+// TokenFromContext returns the token of a request that a [Handler] has accepted. The argument ctx must be the
+// context of the request that the wrapped handler gets, or a context that is derived from this context. For
+// any other context, TokenFromContext returns the empty Token and false. If one Handler wraps another,
+// TokenFromContext returns the token that the inner Handler has accepted.
 func TokenFromContext(ctx context.Context) (lease.Token, bool) {
 	tok, ok := ctx.Value(tokenKey{}).(lease.Token)
 	return tok, ok

@@ -15,8 +15,8 @@ import (
 // [DefaultHeader].
 //
 // A request must contain the header exactly once, with the token as its value. An answer that refuses a stale
-// token has a header with "-Seen" appended to the name, which contains the newest token that the resource has
-// seen.
+// token has a header whose name has the suffix "-Seen", for example Fencing-Token-Seen. The value of this
+// header is the newest token that the resource has seen.
 type Header string
 
 // DefaultHeader is the header that carries the token if no other [Header] is specified.
@@ -68,9 +68,9 @@ func (h Header) Token(from http.Header) (lease.Token, error) {
 	return tok, tok.Validate()
 }
 
-// Set puts the token into the headers of a request, in place of any earlier token. If the token is empty or
-// malformed, the map of headers is nil, or h is invalid, Set changes nothing and returns a
-// [*lease.FieldError].
+// Set puts the token into the headers of a request, in place of any earlier token. Set returns a
+// [*lease.FieldError], and changes no headers, in three cases: the token is empty or malformed, the map of
+// headers is nil, or [Header.Validate] rejects the Header.
 func (h Header) Set(to http.Header, tok lease.Token) error {
 	if err := h.Validate(); err != nil {
 		return err

@@ -18,9 +18,10 @@ type Mark interface {
 	// Advance raises the mark to tok if the mark is older, and returns the resulting mark. The caller passes
 	// a well-formed token. If Advance returns an error, the caller must not commit the transaction.
 	//
-	// After Advance has returned, no other transaction that raises the same mark can commit before this
-	// transaction ends, even if the mark already equals tok and does not change. Without this lock, an older
-	// holder could commit its data after a newer holder has raised the mark.
+	// Advance must also lock the mark until its transaction ends. While the mark is locked, no other
+	// transaction that has called Advance for this mark can commit. The lock is necessary even if the mark
+	// already equals tok. Without this lock, an older holder could commit its data after a newer holder has
+	// raised the mark.
 	//
 	// In SQL, a conditional update locks the row that it matches. The row must exist already, with an initial
 	// mark of '' or twenty zeros.

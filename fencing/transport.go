@@ -8,7 +8,7 @@ import (
 )
 
 // A Transport is an [http.RoundTripper] that adds a token to every request. A Transport is safe for
-// concurrent use if the RoundTripper in the field Base is.
+// concurrent use if its field Base contains a RoundTripper that is safe for concurrent use.
 //
 // A Transport belongs to one term of a lease. After the next grant, make another Transport, and do not set
 // the newer token in the old Transport. Otherwise a request that was prepared in the earlier term would carry
