@@ -51,8 +51,9 @@ func (c *Call) keep(answer any, err error) {
 	c.sent, c.answer, c.err = true, answer, err
 }
 
-// The method copyWith returns a copy of the call. When a fault calls the method Send of the copy, Send calls
-// the given function, and stores its answer in the copy.
+// The method copyWith returns a copy of the call that has its own answer. When a fault calls the method Send
+// of the copy, this method calls the function in the parameter do, and stores the answer of that function in
+// the copy.
 func (c *Call) copyWith(do func(context.Context) (any, error)) *Call {
 	return &Call{Op: c.Op, Name: c.Name, do: do, last: c.last}
 }

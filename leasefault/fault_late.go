@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Detach returns a Fault that applies f to a request, but gives the request its own context, so that the
-// request continues when the caller has stopped waiting. If the context of the caller ends, the caller gets
-// the error of that context at once. When the test ends, a cleanup function cancels all requests that are
-// still running, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a request that arrives
-// late.
+// Detach returns a Fault that applies f to a request, but gives the request its own context. Therefore the
+// request continues even after the caller has stopped waiting. If the context of the caller ends, the caller
+// gets the error of that context at once. When the test ends, a cleanup function cancels all requests that
+// are still running, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a request that
+// arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
@@ -40,8 +40,8 @@ func Repeat(t testing.TB, f Fault) Fault {
 	}
 }
 
-// background runs f in a goroutine. When the test ends, a cleanup function cancels its context and waits for
-// f.
+// The function background runs f in a goroutine. The context of f does not end when ctx ends. When the test
+// ends, a cleanup function cancels the context of f and waits until f has returned.
 func background(t testing.TB, ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

@@ -7,9 +7,10 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// listLoaded implements List for a wrapper whose Load changes the records of the inner store. The names come
-// from List of the inner store, and the records and times come from Load of the wrapper. If the inner store
-// is not a [lease.Lister], wrap.Store hides List of the wrapper.
+// listLoaded implements the method List for a wrapper whose method Load changes the records of the inner
+// store. The inner store lists the names, and the method Load of the wrapper returns the record and the time
+// of each name. The inner store is always a [lease.Lister], because wrap.Store otherwise makes a store that
+// has no method List.
 func listLoaded(ctx context.Context, wrapper, inner lease.Store, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		for e, err := range inner.(lease.Lister).List(ctx, prefix) {

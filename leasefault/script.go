@@ -126,7 +126,8 @@ func (s *scriptedStore) Swap(ctx context.Context, name string, old lease.Snapsho
 	})
 }
 
-// executeScripted counts a call, and executes it with the faults of all lines that apply to it.
+// executeScripted counts a call, and finds all lines that apply to this call. It then executes the call with
+// the faults of these lines.
 func executeScripted[Op operation, A any](ctx context.Context, counter *callCounter[Op], op Op, name string, do func(context.Context) (A, error)) (A, error) {
 	about := about[Op]{op, name}
 	faults, last := counter.addCall(about)

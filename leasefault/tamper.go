@@ -43,9 +43,9 @@ func (s tampered) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry
 	}
 }
 
-// Answer returns an authority that passes each request on to a, and calls f with the answer before the caller
-// gets it. For example, f can remove the record from the answer, or reduce MinRemaining. The function f must
-// be safe for concurrent use by multiple goroutines.
+// Answer returns an authority that passes each request on to the authority a. Before the caller gets the
+// answer, the function f can change this answer. For example, f can remove the record from the answer, or
+// reduce MinRemaining. The function f must be safe for concurrent use by multiple goroutines.
 func Answer(a lease.Authority, f func(req lease.Request, res *lease.Result, err *error)) lease.Authority {
 	must(a != nil, "Answer: the authority must not be nil")
 	must(f != nil, "Answer: the function must not be nil")
