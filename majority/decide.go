@@ -17,11 +17,12 @@ type Outcome struct {
 }
 
 // Check reads the lease, and returns an error if that fails, for example because a table or a permission is
-// missing. Call Check when the program starts, before the member joins the cluster. Otherwise an unusable
-// store is only noticed in the first split, when all members then go down.
+// missing. Call Check when the program starts, before the member joins the cluster. If no member calls Check,
+// an unusable store is not noticed until the first split of the cluster, and then all members go down.
 //
-// Check also makes the member ignore every split that was decided before, so that the member never survives
-// with the token of such a split. Check waits for a running call of Decide, and takes at most Timeout.
+// Check also makes the member ignore every split that was decided before the call of Check. The member
+// therefore never survives with the token of such an earlier split. Check waits for a running call of Decide,
+// and takes at most Timeout.
 func (d *Decider) Check(ctx context.Context) error {
 	ctx, cancel := clock.WithTimeout(ctx, d.o.Clock, d.o.Timeout)
 	defer cancel()
@@ -39,9 +40,10 @@ func (d *Decider) Check(ctx context.Context) error {
 }
 
 // In a split, the given View describes the member's part of the cluster. Token reads the token with which
-// this part has survived. Call Token if a guard rejects the token of an Outcome as stale, and use the result
-// instead. If the guard also rejects the result, or if Token returns an error, the member must act as after
-// the Decision [Down]. Token takes at most Timeout.
+// this part has survived. If a guard rejects the token of an Outcome as stale, call Token, and use the token
+// that it returns in place of the token of the Outcome. If the guard also rejects the token from this call,
+// or if Token returns an error, the member must go down, as it does when the Decision is [Down]. Token takes
+// at most Timeout.
 //
 // The token of an Outcome can be stale if the same split occurs twice within Spread + Delay + Timeout, which
 // is 27 s by default. Even then, it is stale only if the member was undecided between the two splits, or was
@@ -78,8 +80,9 @@ func (d *Decider) read(ctx context.Context) (lease.Result, error) {
 // have acquired, which takes at most Timeout. The next call of Decide waits for this release. The calls of
 // one Decider run one after the other.
 //
-// If the lease was not granted to this part in time, the decision is Down, and the error says why. The error
-// is nil if another part has the lease, if no reachable member counts, or if the decision is Survive or
+// If this member's part of the cluster does not get the lease in time, the decision is Down, and the error
+// says why. If the decision is Down because another part of the cluster has the lease, the error is nil. The
+// error is also nil if the decision is Down because v.Reachable is empty, and if the decision is Survive or
 // Whole. Decide panics if ctx is nil.
 func (d *Decider) Decide(ctx context.Context, v View) (Outcome, error) {
 	if ctx == nil {
@@ -166,7 +169,8 @@ func (t *attempt) run(ctx, limited context.Context) (Outcome, error) {
 	return t.end(ctx, why)
 }
 
-// end returns the outcome of an attempt without a decision, because ctx is done or the time limit has passed.
+// The method end returns the outcome of an attempt that has ended without a decision. Such an attempt ends
+// because ctx is done, or because the time limit has passed.
 func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -174,7 +178,8 @@ func (t *attempt) end(ctx context.Context, why error) (Outcome, error) {
 	return Outcome{Decision: Down}, fmt.Errorf("majority: no decision within %v: %w", t.limit, why)
 }
 
-// request sends an acquire with the given owner if this member acquires for its part, and otherwise a read.
+// The method request sends one request to the authority. If this member must acquire the lease for its part
+// of the cluster, the request acquires the lease with the given owner. Otherwise the request reads the lease.
 func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	ctx, cancel := clock.WithTimeout(ctx, t.o.Clock, t.o.Timeout/3)
 	defer cancel()
@@ -188,9 +193,10 @@ func (t *attempt) request(ctx context.Context, owner string) (o observation) {
 	return o
 }
 
-// confirm writes the mark into the lease, so that the other members of this part survive. The other members
-// may see the mark even if its write is not answered, so the lease is not released any more. If no attempt to
-// write the mark succeeds, the other members go down, and this member survives.
+// The method confirm writes the mark into the lease. When the other members in the same part of the cluster
+// read the mark, they survive. The other members may see the mark even if the answer to the write is lost, so
+// this member no longer releases the lease. If no attempt to write the mark succeeds, the other members go
+// down, and this member survives.
 func (t *attempt) confirm(limited context.Context, tok lease.Token) {
 	t.held, t.heldUntil = t.id, t.o.Clock.Now().Add(t.hold)
 	for limited.Err() == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A View is what a member sees of the cluster. The names may be in any order. If, for example, only the
-// members with one particular role decide, leave all other members out of both lists. A member in neither
-// list can call Decide, too.
+// A View is what a member sees of the cluster. The names may be in any order. To count only the members with
+// one particular role, leave all other members out of both lists. A member in neither list can call Decide,
+// too.
 type View struct {
 	Reachable   []string // the members that this member reaches, including itself
 	Unreachable []string // the other members that have not left
@@ -37,7 +37,8 @@ func (d Decision) String() string {
 	return fmt.Sprintf("Decision(%d)", uint8(d))
 }
 
-// sorted returns the view with its lists sorted and without duplicate names.
+// The method sorted returns a copy of the view with sorted lists and without duplicate names. It returns an
+// error if a name is in both lists, or if the list Unreachable contains the name self.
 func (v View) sorted(self string) (View, error) {
 	s := View{slices.Compact(slices.Sorted(slices.Values(v.Reachable))), slices.Compact(slices.Sorted(slices.Values(v.Unreachable)))}
 	for _, m := range s.Unreachable {
@@ -51,14 +52,16 @@ func (v View) sorted(self string) (View, error) {
 // minority reports whether fewer than half of the members are reachable.
 func (v *View) minority() bool { return len(v.Reachable) < len(v.Unreachable) }
 
-// A member that has acquired the lease then writes a mark into the record, as the owner of the lease, for the
-// other members of its part. The method mark returns this owner. The mark contains the token of the first
-// acquire, which all survivors use, because writing the mark gives the lease a newer token.
+// When a member has acquired the lease, it replaces the owner of the lease with a mark. The mark tells the
+// other members in the same part of the cluster that they survive. The method mark returns this mark. All
+// survivors use the token of the first acquire. The request that writes the mark gives the lease a newer
+// token, so the text of the mark contains the token of the first acquire.
 func (v *View) mark(member string, tok lease.Token) string {
 	return v.part() + "-" + string(tok) + " " + member
 }
 
-// part returns a text that identifies a part of a cluster in a split.
+// The method part returns a text that identifies this member's part of the cluster. Members with equal views
+// get the same text.
 func (v *View) part() string {
 	h := sha256.New()
 	for _, list := range [][]string{v.Reachable, v.Unreachable} {
@@ -70,15 +73,17 @@ func (v *View) part() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// readMark returns the part, the token and the member of a mark. A claim has the part "claim" and no token.
+// readMark splits a mark into three values: the text that identifies the part of the cluster, the token, and
+// the name of the member that wrote the mark. If the owner is a result of the function claim, the first value
+// is "claim", and the token is empty.
 func readMark(owner string) (part string, tok lease.Token, member string) {
 	marked, member, _ := strings.Cut(owner, " ")
 	part, text, _ := strings.Cut(marked, "-")
 	return part, lease.Token(text), member
 }
 
-// The function claim returns the owner for the acquire of a member. After the acquire, the member replaces
-// this owner with a mark.
+// The function claim returns the owner with which a member acquires the lease. Once the member holds the
+// lease, it replaces this owner with the result of the method mark.
 func claim(member string) string { return "claim " + member }
 
 // An observation is the answer to one request of a member.
@@ -120,7 +125,8 @@ func judge(d *Decider, v *View, o observation) step {
 	part, tok, holder := readMark(o.res.Record.Owner)
 	switch {
 	case part == v.part():
-		// The mark of an earlier split can be the same, but this member has already seen its token.
+		// This mark can be from an earlier split into the same parts. Then this member has already seen the
+		// token of the mark.
 		if enough && o.res.Record.State == lease.Leased && tok.Compare(d.newest) > 0 {
 			return survive
 		}

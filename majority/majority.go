@@ -23,9 +23,9 @@ type Options struct {
 	// long as Delay and Timeout together. Default: 5s.
 	Timeout time.Duration
 
-	// Spread is the longest time that may pass between the first and the last call of Decide in one split.
-	// The lease lasts for twice the sum of Delay, Timeout and Spread. By default, this is 54 s. The authority
-	// must allow leases of this duration. Default: 20s.
+	// Spread is the longest time that may pass between the first and the last call of Decide after the same
+	// split of the cluster. The lease lasts for twice the sum of Delay, Timeout and Spread. By default, this
+	// is 54 s. The authority must allow leases of this duration. Default: 20s.
 	Spread time.Duration
 
 	// Interval is the time between two requests of a member. Default: Timeout/10.
@@ -85,8 +85,8 @@ type Decider struct {
 }
 
 // New returns a Decider for the member self. New sends no request, so call [Decider.Check] when the program
-// starts. The name is that of a lease which all members of the cluster share and which nothing else uses. If
-// an argument or an option is out of range, New returns a [*lease.FieldError].
+// starts. All members of the cluster must use a lease with the same name, and nothing else may use this
+// lease. If an argument or an option is out of range, New returns a [*lease.FieldError].
 func New(a lease.Authority, name, self string, o *Options) (*Decider, error) {
 	if a == nil {
 		return nil, fields.Missing("New.a")
