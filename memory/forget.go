@@ -7,20 +7,20 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Idle is the largest number of Available records that a Store keeps: 4096. The Store never deletes the 64
-// records that became Available most recently.
+// Idle limits how many records in the state Available a Store keeps. The limit is 4096. The Store never
+// deletes the 64 records that became Available most recently.
 const Idle = 64 * shards
 
-// newAbsence returns a new absence: the common entry of all names that the Store does not know. The absence
-// has no name and is never modified.
+// newAbsence returns a new common entry for all names that the Store does not know. This entry is called the
+// absence. It has no name and is never modified.
 func (s *Store) newAbsence(epoch uint64) *entry {
 	return &entry{record: lease.Record{Epoch: epoch}, version: s.id.version(absenceKind, s.forgotten.Add(1))}
 }
 
 func (e *entry) isAbsence() bool { return e.name == "" }
 
-// The method forget removes the entry e. Its name then shares one common entry with all other unknown names,
-// and the method first replaces this common entry with a new one. The Epoch of the new common entry is not
+// The method forget first replaces the common entry of all unknown names with a new one. Then it removes the
+// entry e, so that the name of e becomes one of the unknown names. The Epoch of the new common entry is not
 // lower than that of e, so that the tokens of the name never decrease. The new common entry has a new
 // version, so that a Swap with the version of the removed entry returns a conflict.
 func (s *Store) forget(sh *shard, e *entry) {
@@ -34,10 +34,11 @@ func (s *Store) forget(sh *shard, e *entry) {
 	sh.signal(e.name)
 }
 
-// sweep deletes the oldest Available records until the shard has at most Idle/shards of them. Then it checks
-// a few of the other records, and deletes those whose retention time is over. Several calls of sweep together
-// check all records, in one round, which also computes when the first of the remaining records may be
-// deleted. The next round does not start before that time.
+// The method sweep deletes the oldest Available records until the shard has at most Idle/shards of them. Then
+// it checks a few of the other records, and deletes those whose retention time is over. Several calls of
+// sweep together make one round, in which they check all of the other records. During a round, the calls also
+// compute when the first of the remaining records may be deleted. The next round does not start before that
+// time.
 func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duration) {
 	for sh.idle.size > Idle/shards {
 		s.forget(sh, sh.idle.head)
@@ -60,8 +61,9 @@ func (s *Store) sweep(sh *shard, checks int, now time.Time, elapsed time.Duratio
 	}
 }
 
-// dueAt returns the earliest time at which the Store may delete the record, as an elapsed time of the Store's
-// clock. An Expired or Broken record must stay for at least the retention time.
+// dueAt returns the earliest time at which the Store may delete the record. Like the parameter elapsed, the
+// result is the time since the start of the Store's clock. An Expired or Broken record must stay for at least
+// the retention time.
 func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Duration) time.Duration {
 	switch {
 	case !e.record.State.Locked():
@@ -72,9 +74,9 @@ func (e *entry) dueAt(retention time.Duration, now time.Time, elapsed time.Durat
 	return add(add(elapsed, e.record.Until.Sub(now)), retention)
 }
 
-// The constant never is the result of dueAt for a record that the Store must not delete. The method sweep
-// must compare with this constant, because an injected clock can return an elapsed time that is as large as
-// the constant.
+// The method dueAt returns the constant never for a record that the Store must not delete. An injected clock
+// can return an elapsed time that is as large as this constant. Therefore the method sweep also checks that
+// the result of dueAt differs from the constant.
 const never time.Duration = math.MaxInt64
 
 // add returns t+d, or never if the sum overflows.

@@ -29,7 +29,8 @@ type shard struct {
 	_       [16]byte
 }
 
-// entry returns the entry of the name with the given hash, or nil if the shard has none.
+// The method entry finds the entry of a name, which has the given hash. It returns nil if the shard has no
+// entry of this name.
 func (sh *shard) entry(hash uint64, name string) *entry {
 	if sh.recent == nil || sh.recent.name != name {
 		e := sh.entries[hash]
@@ -52,7 +53,7 @@ type entry struct {
 	prev, next *entry        // the neighbors in the queue that contains the entry; nil before the first put
 }
 
-// ended reports whether the lease or its break period is over at the given time.
+// The method ended reports whether the lease or its break period is over at the given time.
 func (e *entry) ended(now time.Time) bool {
 	return !e.record.Until.IsZero() && !now.Before(e.record.Until)
 }

@@ -96,8 +96,8 @@ func New(o *Options) *Store {
 // Limits returns the Limits of the Store.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Load returns the record with the given name and the current time of the Store. Load returns an error if ctx
-// is done, or if [lease.CheckName] rejects the name.
+// Load returns the record with the given name. The Snapshot also contains the current time of the Store. Load
+// returns an error if ctx is done, or if [lease.CheckName] rejects the name.
 func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {
 	if err := ctx.Err(); err != nil {
 		return snap, err
@@ -115,9 +115,9 @@ func (s *Store) Load(ctx context.Context, name string) (snap lease.Snapshot, err
 	return snap, nil
 }
 
-// Swap replaces the record of the given name with next, and returns the new Snapshot. If the version of the
-// record is no longer old.Version, or if the lease or its break period has ended since the time old.Now, Swap
-// returns [lease.ErrConflict] and the current Snapshot.
+// Swap replaces the record of the given name with the new record, the parameter next. It returns the new
+// Snapshot. If the version of the record is no longer old.Version, or if the lease or its break period has
+// ended since the time old.Now, Swap returns [lease.ErrConflict] and the current Snapshot.
 //
 // If Swap returns an error, the record is unchanged. Apart from a conflict, there are four errors:
 //
@@ -158,9 +158,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 }
 
 // The method put stores the record in the entry e, or in a new entry if the Store has no record of the name.
-// Then put signals the watches of the name, and calls sweep to delete some old records. If sweep deletes the
-// record that was just stored, the returned entry is no longer in the shard. The caller holds the shard's
-// mutex.
+// Then it signals the watches of the name, and calls the method sweep to delete some old records. If the
+// method sweep deletes the record that was just stored, the returned entry is no longer in the shard. The
+// caller holds the shard's mutex.
 func (s *Store) put(sh *shard, hash uint64, name string, e *entry, next lease.Record, now time.Time, elapsed time.Duration) *entry {
 	sh.swaps++
 	checks := 0
@@ -185,7 +185,8 @@ func (s *Store) show(e *entry, snap *lease.Snapshot, now time.Time) {
 	snap.Record, snap.Version, snap.Now = e.record, e.version, now
 }
 
-// hash returns the hash of a name, which selects a shard, and is the key of the entry in that shard.
+// The method hash returns the hash of a name. This hash selects a shard, and is the key of the entry in that
+// shard.
 func (s *Store) hash(name string) uint64 {
 	s.check()
 	return maphash.String(s.seed, name)
