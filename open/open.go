@@ -42,9 +42,9 @@ type Leases interface {
 	Close() error
 }
 
-// An Opener opens the store of a URL with the scheme for which the Opener is registered. An Opener need not
-// send a request. If the URL itself is wrong, the Opener returns a [*URLError], or an error that wraps
-// [ErrMalformed].
+// An Opener opens the store that a URL describes. Each Opener is registered for one scheme of URLs (see
+// [Register]). An Opener need not send a request. If the URL itself is wrong, the Opener returns a
+// [*URLError], or an error that wraps [ErrMalformed].
 type Opener func(ctx context.Context, url string) (Leases, error)
 
 // ErrMalformed replaces the error of a URL parser, because its text could contain the password of the URL.
@@ -81,15 +81,16 @@ var (
 	schemes = map[string]scheme{}
 )
 
-// elsewhere maps each scheme of this library to the package that registers the scheme.
+// The map elsewhere contains, for each scheme of this library, the package that registers the scheme.
 var elsewhere = map[string]string{
 	"azblob": "azlease", "etcd": "etcdlease", "file": "sqlitelease", "kube": "kubelease", "mysql": "mysqllease", "nats": "natslease",
 	"postgres": "pglease", "postgresql": "pglease", "redis": "redislease", "rediss": "redislease", "s3": "s3lease",
 }
 
-// Register makes [Store] open URLs with the given scheme by calling f. The form shows users what such a URL
-// looks like, for example "redis://HOST:PORT[/NUMBER]". If the scheme is a second name of another scheme,
-// pass an empty form. The package of a store calls Register from its init function. Register panics if f is
+// Register registers the Opener f for the scheme with the given name. When [Store] gets a URL with this
+// scheme, it calls f. The form shows users what such a URL looks like, for example
+// "redis://HOST:PORT[/NUMBER]". If two schemes mean the same, such as postgres and postgresql, pass an empty
+// form for one of them. The package of a store calls Register from its init function. Register panics if f is
 // nil, or if the scheme is malformed or already registered.
 func Register(name, form string, f Opener) {
 	mu.Lock()
@@ -134,7 +135,7 @@ func Store(ctx context.Context, url string) (Leases, error) {
 	return leases, err
 }
 
-// unknown returns the error of a URL whose scheme is not registered.
+// The function unknown returns the error for a URL whose scheme is not registered.
 func unknown(url, name string, found bool) error {
 	forms := "; use one of " + strings.Join(Forms(), " ")
 	if len(Forms()) == 0 {
