@@ -142,7 +142,8 @@ func (r *Registry) Lease(kind, name, owner string) (lease.Lease, error) {
 
 var errClosed = fmt.Errorf("provider: the Registry is %w", lease.ErrClosed)
 
-// errPanicked is wrapped in the errors of calls that wait for a Provider that panics.
+// If a Provider panics, other calls of [Registry.Lease] may be waiting for its lease. These calls return an
+// error that wraps errPanicked.
 var errPanicked = errors.New("the provider panicked")
 
 // makeLease runs the Provider p and stores the result in the entry e. After an error or a panic, it removes
@@ -174,8 +175,8 @@ func (r *Registry) makeLease(k key, e *entry, p Provider) {
 	}
 }
 
-// finish sets the lease and the error of the entry, so that calls of Lease that wait for the entry return.
-// The caller must hold Registry.mu.
+// The method finish sets the lease and the error of the entry. All calls of [Registry.Lease] that are waiting
+// for the entry then return. The caller must hold Registry.mu.
 func (e *entry) finish(l lease.Lease, err error) {
 	e.lease, e.err = l, err
 	close(e.made)

@@ -31,7 +31,7 @@ type Settings struct {
 	// RequestTimeout is the longest time that one request to the authority may take.
 	RequestTimeout time.Duration
 
-	// RetryDelay is the time from a renewal that has failed to the next attempt.
+	// RetryDelay is the time between a failed renewal and the next attempt.
 	RetryDelay time.Duration
 
 	// StopWindow is how long the work may take to stop before the lease ends. A negative StopWindow means that
@@ -40,8 +40,8 @@ type Settings struct {
 	StopWindow time.Duration
 }
 
-// Validate checks the Settings like session.New checks its options, if all other options have their defaults.
-// It also checks that RenewInterval is less than half of a finite Duration. The error is a
+// Validate applies the checks of session.New to the Settings, with defaults for all other options of the
+// Session. It also checks that RenewInterval is less than half of a finite Duration. The error is a
 // [*lease.FieldError] with the code [lease.ErrOption], or joins several such errors. Each of them names a
 // field that is not zero.
 func (s Settings) Validate() error {
@@ -63,8 +63,8 @@ func (s Settings) withDefaults() (Settings, error) {
 	return Settings{o.Duration, o.RenewInterval, o.RequestTimeout, o.RetryDelay, s.StopWindow}, nil
 }
 
-// renameFields changes the names of fields in an error from those of session.Options to those of Settings. It
-// changes err itself, so no other goroutine may use err.
+// renameFields makes an error name the fields of Settings, such as Settings.Duration, in place of the fields
+// of session.Options. It changes err itself, so no other goroutine may use err.
 func renameFields(err error) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
