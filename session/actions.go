@@ -159,7 +159,7 @@ func (s *Session) take(now time.Time) *actions {
 	return p
 }
 
-// The type sending describes a request to the authority, which [tasks.Call] carries out.
+// A *sending is a request to the authority that [tasks.Call] carries out.
 type sending struct {
 	s        *Session
 	ctx      context.Context // has the values of the caller's context; may have ended
@@ -195,7 +195,7 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 	})
 }
 
-// waited corrects the sending time of a request that had to wait before it was sent.
+// If the request had to wait before it was sent, w.waited corrects the time at which the request was sent.
 func (w *sending) waited() {
 	if !w.sent.IsZero() {
 		w.r.Sent, w.r.Wait = w.sent, w.sent.Sub(w.r.Sent)

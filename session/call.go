@@ -124,7 +124,8 @@ func (s *Session) Release(ctx context.Context) error {
 // Release, ReleaseUncertain neither ends a lease that the Session holds nor cancels a running Acquire. If an
 // Acquire has an unknown outcome and no other Acquire follows, call ReleaseUncertain, because otherwise the
 // lease can stay locked although no program uses it. [Run], [TryRun] and [AcquireWait] call ReleaseUncertain
-// themselves. If ctx ends, ReleaseUncertain returns as [Session.Release] does.
+// themselves. ReleaseUncertain treats ctx in the same way as [Session.Release]. For example, ReleaseUncertain
+// sends its request even if ctx is done.
 func (s *Session) ReleaseUncertain(ctx context.Context) error {
 	return s.relinquish(ctx, "release", (*holder.Machine).ReleaseUncertain)
 }
@@ -144,8 +145,9 @@ func (s *Session) ReleaseUncertain(ctx context.Context) error {
 //     refusal, the Session sends a release before HandOver returns.
 //   - another error if the outcome is unknown. Call HandOver again with the same ID, or call Release.
 //
-// The context of each request ends after RequestTimeout. The function of [Run] may call HandOver and should
-// then return. Run returns the function's error, unless [RunOptions.Again] lets it contend again.
+// The context of each request ends after RequestTimeout. The function that was passed to [Run] may call
+// HandOver, and should return after that. Run then returns the error of the function, unless
+// [RunOptions.Again] makes Run contend again.
 //
 // HandOver returns an error and changes nothing if
 //
@@ -161,8 +163,8 @@ func (s *Session) HandOver(ctx context.Context, to lease.ID) error {
 	return s.relinquish(ctx, "hand over", func(m *holder.Machine, n uint64) { m.HandOver(n, to) })
 }
 
-// relinquish makes a call that may end the term, such as Release. The call itself ends the contexts of
-// WhileHeld. Even if ctx is one of these contexts, relinquish waits for the answer.
+// The methods Release, ReleaseUncertain, HandOver and Close call relinquish. Such a call can itself end the
+// contexts of WhileHeld. Even if ctx is one of these contexts, relinquish waits for the answer.
 func (s *Session) relinquish(ctx context.Context, op string, input input) error {
 	needContext(ctx, op)
 	over := ctx.Err() != nil
@@ -183,9 +185,10 @@ func (s *Session) relinquish(ctx context.Context, op string, input input) error 
 // this ID.
 //
 // The ID can change after a Release, a ReleaseUncertain, a HandOver or a loss, and after an Acquire that has
-// returned an error. If another holder hands the lease over to an earlier ID, the lease stays locked until it
-// expires, or until an Acquire of the Session is refused because of that ID. The Session then releases the
-// lease. After Close, ID returns the zero ID, which HandOver does not accept.
+// returned an error. Another holder may then hand its lease over to an ID that this Session no longer uses.
+// In this case, the lease stays locked until it expires, or until an Acquire of this Session is refused and
+// the answer shows that earlier ID. After such an answer, the Session releases the lease. After Close, ID
+// returns the zero ID, which HandOver does not accept.
 func (s *Session) ID() (id lease.ID) {
 	s.step(func(m *holder.Machine, _ time.Time) { id = m.Disclose() })
 	return id
@@ -202,8 +205,9 @@ func (s *Session) ID() (id lease.ID) {
 //     Session then once more releases every ID under which they may have acquired the lease.
 //
 // When a program stops, or a clean-up function of a test runs, the usual context is often already done, so
-// call Close with a new context. Give the new context a deadline if a call of your authority may not return
-// after the context of the call has ended, because Close waits for every request.
+// call Close with a new context. Close waits for every request of the Session. If a request to your authority
+// can hang even after the context of the request has ended, give the new context a deadline, because
+// otherwise Close can hang, too.
 //
 // A request that reaches the authority after Close cannot be undone. If such a request acquires an infinite
 // lease, the lease does not end by itself, so prefer a finite Duration.

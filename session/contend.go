@@ -29,8 +29,9 @@ func (r *runner) reportContention(info ContendInfo) {
 	}
 }
 
-// tryUntilGranted tries to acquire the lease until an attempt is granted. If the result unknown is true, the
-// authority may have granted the lease, or may still grant it. The caller must then call ReleaseUncertain.
+// tryUntilGranted tries to acquire the lease until an attempt is granted. The second result is true if the
+// outcome is unknown: the authority may have granted the lease, or may still grant it. In this case, the
+// caller must call ReleaseUncertain.
 func (r *runner) tryUntilGranted(ctx context.Context, c *contention) (tok lease.Token, unknown bool, err error) {
 	for {
 		c.attempts++
@@ -140,7 +141,8 @@ func (r *runner) shorten(d time.Duration, part float64) time.Duration {
 	return r.session.shorten(d, part)
 }
 
-// A contention is the history of the attempts to acquire the lease.
+// A contention records what the attempts to acquire the lease have returned, and how long to wait before the
+// next attempt.
 type contention struct {
 	retry.Series
 	interval time.Duration

@@ -24,9 +24,10 @@ type FollowOptions struct {
 // does not acquire the lease, and an observer sees a change only after it has happened.
 //
 // Follow reads the record at least once in every Interval, because the watch of a store may leave out grants
-// and renewals. If the authority is a [lease.Watcher], Follow also reads after each signal, and when the
-// lease may have expired. Signals without a change cause at most one more read in each Interval. If the body
-// of the loop is slow, the loop does not see every change.
+// and renewals. Follow also reads the record when the lease may have expired. If the authority is a
+// [lease.Watcher], Follow also reads the record after each signal of the watch. If the record has not changed
+// after a signal, Follow ignores all further signals for one Interval. If the body of the loop is slow, the
+// loop does not see every change.
 //
 // If the record cannot be read, Follow yields the error, and continues. The iteration ends when ctx is done,
 // without an error. If an argument or an option is invalid, the only element is a [*lease.FieldError].

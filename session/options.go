@@ -16,14 +16,15 @@ import (
 
 // Options configure a [Session]. A nil *Options means the defaults. If a field is zero, its default is used.
 //
-// New returns an error if a field is out of range. A duration below 1 ms is usually a number without a unit,
-// so New accepts it only in Margin and MaxClockJump. New also returns an error if a failed renewal could not
-// be retried before the work must stop. This condition must hold:
+// New returns an error if a field is out of range. A duration below 1 ms usually means that the caller has
+// forgotten the unit, and has written 30 instead of 30*time.Second, for example. Therefore New accepts a
+// duration below 1 ms only in Margin and MaxClockJump. New also returns an error if a failed renewal could
+// not be retried before the work must stop. This condition must hold:
 //
 //	RenewInterval + 2 RequestTimeout + RetryDelay + StopWindow <= U - sent
 //
-// In this formula, U - sent is the time for which the Session relies on one grant (see the package
-// documentation).
+// The right side of this condition, U - sent, is how long the Session relies on a grant. The package
+// documentation defines U and sent.
 type Options struct {
 	// Owner is a label for people to read, for example the name of a process and of its host. The Owner
 	// appears in the log records, and in the record of the lease that [lease.Inspect] returns. An Owner
@@ -34,9 +35,9 @@ type Options struct {
 
 	// TakeOver lets Acquire take the lease from an earlier holder with the same Owner. That holder loses the
 	// lease with the Reason [lease.ErrTakenOver]. Set TakeOver only if every earlier holder with this Owner
-	// is dead, for example because the process has crashed and restarted. TakeOver also turns Watch on. If
-	// the earlier holder is still alive after all, and has set TakeOver too, the watch soon shows this holder
-	// that it has lost the lease.
+	// is dead, for example because the process has crashed and restarted. TakeOver also turns Watch on.
+	// Thanks to the watch, an earlier holder with TakeOver that is still alive soon learns that it has lost
+	// the lease.
 	//
 	// TakeOver needs an Owner. A lease that is breaking is not taken over. If the authority does not report
 	// the ID of the earlier holder, Acquire fails with errors.ErrUnsupported.
@@ -47,10 +48,10 @@ type Options struct {
 	// the lease stays locked until somebody breaks it.
 	Duration time.Duration
 
-	// RenewInterval is the time between two renewals. The Session limits RenewInterval to half of the time
-	// for which it relies on one grant. The package documentation calls this time U - sent. An infinite lease
-	// is renewed, too, because the answer shows whether the lease was broken. Default: Duration/3, or 10 s
-	// for an infinite lease.
+	// RenewInterval is the time between two renewals. After each grant, the Session relies on the lease until
+	// a time that the package documentation calls U. The Session renews the lease at the latest when half of
+	// the time until U has passed. An infinite lease is renewed, too, because the answer shows whether the
+	// lease was broken. Default: Duration/3, or 10 s for an infinite lease.
 	//
 	// The Session shortens each interval at random by up to a tenth, and the first one after an Acquire by up
 	// to nine tenths. So leases that were acquired together are renewed at different times.
@@ -73,9 +74,11 @@ type Options struct {
 	// within that time, no other holder can have the lease while the work is running. The section Conditions
 	// of the package documentation lists the exceptions. A negative value means that there is no stop window.
 	//
-	// Default: Duration/6, but at most 5 s, and 5 s for an infinite lease, which needs a stop window when it
-	// is broken. If the other options leave less time, the default is reduced to that time, but at most by
-	// half. If even half of the default does not fit, New returns an error.
+	// Default: Duration/6, but at most 5 s. For an infinite lease, which needs a stop window when it is
+	// broken, the default is 5 s. If the other options leave less time than the default, the StopWindow is
+	// the time that they leave, but at least half of the default. With a Duration of 30 s, for example, the
+	// default is 5 s, or 3 s if the other options leave only 3 s. If the other options leave less than half
+	// of the default, New returns an error.
 	StopWindow time.Duration
 
 	// Watch makes the Session watch the record of the lease while it holds the lease, if the authority is a
@@ -99,10 +102,10 @@ type Options struct {
 	// authority could end the lease, even if both clocks drift by MaxClockDrift. Default: 1 ms.
 	Margin time.Duration
 
-	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock between the last granted
-	// request and now. If the wall clock gets further ahead, the Session concludes that the machine was
-	// suspended, and measures the time with the wall clock. Setting the wall clock forward by more than
-	// MaxClockJump therefore makes CheckAlive turn false earlier than necessary. Default: 1 s.
+	// MaxClockJump is how far the wall clock may get ahead of the monotonic clock after the last granted
+	// request. If the wall clock gets further ahead, the Session concludes that the machine was suspended,
+	// and measures the time with the wall clock. Setting the wall clock forward by more than MaxClockJump
+	// therefore makes CheckAlive turn false earlier than necessary. Default: 1 s.
 	MaxClockJump time.Duration
 
 	// Clock is the source of time. Default: package time. A Session waits for the Clock in goroutines of its
@@ -137,10 +140,10 @@ const (
 	defaultMaxClockJump   = time.Second
 	defaultStopWindow     = 5 * time.Second // at most
 
-	// shortest is the lower limit of the durations in Options and RunOptions, except Margin, MaxClockJump and
-	// WakeJitter. A caller who passes less than a millisecond has nearly always forgotten the unit, and written
-	// 30 instead of 30*time.Second, for example. An interval of 30 ns would make the Session send requests
-	// without a pause.
+	// The constant shortest is the lower limit of the durations in Options and RunOptions, except Margin,
+	// MaxClockJump and WakeJitter. A caller who passes less than a millisecond has nearly always forgotten
+	// the unit. For example, the caller has written 30 instead of 30*time.Second. An interval of 30 ns would
+	// make the Session send requests without a pause.
 	shortest = time.Millisecond
 	tooShort = "must be at least 1ms; did you forget the unit?"
 
@@ -150,8 +153,8 @@ const (
 // Complete returns a copy of o, which may be nil, with the defaults filled in. The Owner stays empty, because
 // New chooses a different one for each Session.
 //
-// If an option is invalid, Complete returns the same error as New. The error wraps a [*lease.FieldError] for
-// each problem, and each names a field that the caller has set.
+// If an option is invalid, Complete returns the same error as New. The error wraps one [*lease.FieldError]
+// for each problem. Every FieldError names a field that the caller has set.
 func (o *Options) Complete() (*Options, error) {
 	var given Options
 	if o != nil {
@@ -200,8 +203,9 @@ func byDefault[T int64 | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// The function fraction divides d by n, and limits the result to the range of a valid duration. A default
-// computed from an invalid d is therefore valid, so that the caller gets an error only for d itself.
+// The function fraction divides d by n, and limits the result to the range of a valid duration. Even if the
+// caller has passed an invalid d, a default that is computed from d is valid. The caller therefore gets an
+// error only for d, and not for the default as well.
 func fraction(d time.Duration, n time.Duration) time.Duration {
 	return max(shortest, min(d/n, longest))
 }
@@ -251,8 +255,9 @@ func (o *Options) inRange(given *Options) error {
 
 // leaveTime checks that a failed renewal can be retried before the stop window begins. If there is too little
 // time for that, the error names one of the fields that the caller has set. If a smaller value of one such
-// field is enough, the error names that field and its largest allowed value. Otherwise the error names the
-// first field that the caller has set, and the shortest Duration that is enough, if any.
+// field would leave enough time, the error names this field and the largest value that is allowed. If no such
+// field exists, the error names the first field that the caller has set. If a longer Duration would leave
+// enough time, the error then also contains the shortest such Duration.
 func (o *Options) leaveTime(given *Options) error {
 	timeLeft := o.timeLeft() - o.window()
 	if timeLeft >= 0 {
@@ -333,8 +338,8 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 	return high * time.Millisecond
 }
 
-// timeLeft returns how much time is left until U if a renewal and its retry both time out. The StopWindow
-// must fit into the time that is left.
+// If a renewal and its retry both time out, the Session has only some time left until U. The method
+// o.timeLeft returns this time. The StopWindow must fit into this time.
 func (o *Options) timeLeft() time.Duration {
 	machine := o.machine()
 	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay

@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxHost limits the host name in a default owner. 63 bytes are the longest host name on Linux, and the
-// longest name of a Pod that the host name shows in full.
+// The constant maxHost limits the host name in a default owner to 63 bytes. A label of a DNS name has at most
+// 63 bytes, and Kubernetes cuts the host name of a Pod to this length.
 const maxHost = 63
 
 // defaultOwner returns the host name, the process ID and the first 16 digits of id, which must be random

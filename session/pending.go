@@ -18,8 +18,7 @@ type pendingCall struct {
 // A caller receives the outcome of its call. The method answer is called once, and must not block.
 type caller interface{ answer(holder.Outcome) }
 
-// The type input is a function that passes a call to the state machine. The parameter n is the number of the
-// call.
+// A function of the type input passes a call to the state machine. Its parameter n is the number of the call.
 type input func(m *holder.Machine, n uint64)
 
 // begin passes a new call to the state machine, and returns the number of the call.

@@ -11,10 +11,12 @@ import (
 	"github.com/fencedlease/lease/internal/clock"
 )
 
-// Progress reports that the work is advancing. The function passed to [Run] must call Progress more often
-// than once in [RunOptions.ProgressTimeout], with its context or one derived from it. If that function calls
-// Run itself, a call of Progress in the inner function counts for both. Without a ProgressTimeout, Progress
-// does nothing. Progress is cheap, sends no request, and may be called by several goroutines at once.
+// Progress reports that the work is advancing. If [RunOptions.ProgressTimeout] is set, the function that was
+// passed to [Run] must never work for longer than this timeout without a call of Progress. The parameter ctx
+// must be the context of this function, or a context that is derived from it. If the function itself calls
+// Run with this context, a call of Progress in the inner function also counts as progress of the outer
+// function. Without a ProgressTimeout, Progress does nothing. Progress is cheap, sends no request, and may be
+// called by several goroutines at once.
 //
 // Call Progress after a step of the work, and not from a timer, because a timer keeps firing while the work
 // hangs.
@@ -26,8 +28,8 @@ func Progress(ctx context.Context) {
 
 type progressKey struct{}
 
-// The type progress belongs to one call of Run. It contains the time at which the function of Run last called
-// Progress.
+// Each call of Run has a value of the type progress. This value contains the time at which the function that
+// was passed to Run last called Progress.
 type progress struct {
 	outer *progress // the progress of the Run whose function has called this Run; nil if there is none
 	clock lease.Clock
@@ -65,8 +67,8 @@ func (r *runner) watch(ctx context.Context, stall func(why error), f func(contex
 	return f(context.WithValue(ctx, progressKey{}, p))
 }
 
-// isOver waits until Progress was not called for the time limit, and then returns true. If the function of
-// Run returns first, isOver returns false.
+// The method p.isOver returns true as soon as the limit has passed without a call of Progress. If the
+// function that was passed to Run returns before that, p.isOver returns false.
 func (p *progress) isOver(limit time.Duration, returned <-chan struct{}) bool {
 	for {
 		left := time.Duration(p.last.Load()) + limit - p.elapsed()

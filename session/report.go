@@ -27,15 +27,15 @@ type Trace struct {
 	// Renew is called after every renewal.
 	Renew func(RenewInfo)
 
-	// Breaking is called when the Session learns that its lease was broken with a grace period. If the grace
-	// period is shortened, Breaking is called again.
+	// The hook Breaking is called when the Session learns that its lease was broken with a grace period. If
+	// the grace period is shortened, the hook is called again.
 	Breaking func(BreakInfo)
 
 	// Stopping is called when the stop window of a term begins. At that time the contexts of WhileHeld have
 	// already ended. Their cause is the LostError, with the Reason [lease.ErrStopWindow]. The lease is lost
-	// one StopWindow later, unless a renewal is granted first. A renewal in the stop window ends it, so a
-	// term can have several stop windows. Stopping is not called for a loss without a stop window, for
-	// example after the process was suspended.
+	// one StopWindow later, unless a renewal is granted first. If a renewal is granted in time, the stop
+	// window ends and the term continues. A term can therefore have several stop windows. Stopping is not
+	// called for a loss without a stop window, for example after the process was suspended.
 	Stopping func(*lease.LostError)
 
 	// Released is called after every release and every hand-over, with its outcome. This includes releases of
@@ -92,9 +92,9 @@ type EndInfo struct {
 	Name  string      // the name of the lease
 	Token lease.Token // the token of the term that has ended
 
-	// Reason is [lease.ErrReleased] if Release, HandOver or Close ended the term before a stop window had
-	// begun, and [lease.ErrStopWindow] if one of these calls ended the term after that. After a loss, Reason
-	// is the Reason of the LostError.
+	// If Release, HandOver or Close ended the term, Reason is [lease.ErrReleased]. The exception is a term in
+	// which a stop window had begun before that call: Reason is then [lease.ErrStopWindow]. After a loss,
+	// Reason is the Reason of the LostError.
 	Reason lease.Code
 	Err    error // the *lease.LostError of the loss or of the stop window; nil if Reason is ErrReleased
 }
@@ -108,9 +108,9 @@ type ContendInfo struct {
 	Attempts int           // how often Acquire was called
 }
 
-// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the function of
-// [Run] returns within the stop window, Run releases the lease in time, and f is not called. If f panics, the
-// Session logs the panic and continues. If f is nil, OnLost panics.
+// OnLost registers f to be called when the lease is lost, as [lease.Lease] describes. If the function that
+// was passed to [Run] returns within the stop window, Run releases the lease in time, and f is not called. If
+// f panics, the Session logs the panic and continues. If f is nil, OnLost panics.
 func (s *Session) OnLost(f func(error)) (stop func() bool) {
 	needHandler(f == nil, "OnLost")
 	s.step(nil) // detects a loss before the registration, for which f must not be called
@@ -119,16 +119,17 @@ func (s *Session) OnLost(f func(error)) (stop func() bool) {
 
 // OnBreaking registers f to be called when the Session learns that its lease is breaking. The argument of f
 // is the time, on the Session's clock, at which the lease will be lost. Before that time, the program should
-// finish its work and call Release. The contexts of [Session.WhileHeld] end one StopWindow before that time.
-// If somebody later shortens the break by more than Margin, f is called again, with the new time. Each call
-// of f runs in a goroutine of its own. The returned function stop unregisters f, as the function that OnLost
-// returns does. If f is nil, OnBreaking panics.
+// finish its work and call Release. The contexts of [Session.WhileHeld] end earlier, when one StopWindow is
+// left until that time. If somebody later shortens the break by more than Margin, f is called again, with the
+// new time. Each call of f runs in a goroutine of its own. The returned function stop unregisters f, and
+// works like the returned function of [Session.OnLost]. If f is nil, OnBreaking panics.
 //
-// The Session learns of a break from its next renewal. If that renewal does not fail, the Session knows of
-// the break after at most RequestTimeout + RenewInterval, or 2 RequestTimeout if that is longer. With
-// [Options.Watch], the Session learns of a break after one read of the record and one renewal. If the grace
-// period of a break ends before the Session learns of the break, only the fencing token protects the data
-// from late writes.
+// The Session learns of a break from its next renewal. With the default options, the Session learns of the
+// break within 15 s unless the renewal fails: within one RenewInterval of 10 s and one RequestTimeout of 5 s.
+// If RenewInterval is shorter than RequestTimeout, the Session learns of the break within two
+// RequestTimeouts. With [Options.Watch], the Session learns of a break after one read of the record and one
+// renewal. If the grace period of a break ends before the Session learns of the break, only the fencing token
+// protects the data from late writes.
 func (s *Session) OnBreaking(f func(until time.Time)) (stop func() bool) {
 	needHandler(f == nil, "OnBreaking")
 	s.step(nil)

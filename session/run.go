@@ -28,11 +28,11 @@ type RunOptions struct {
 	// AcquireInterval, whichever is longer. Default: 1 s.
 	AcquireInterval time.Duration
 
-	// WakeJitter spreads the requests of several processes that learn at the same time that the lease may be
-	// free. A waiting [Session] sleeps for a random time of at most WakeJitter, reads the record, and tries
-	// to acquire the lease only if it is still free. One release therefore costs each waiting Session at most
-	// two requests. For any other [lease.Waiter], Run sleeps after Wait has returned. Default:
-	// AcquireInterval/10.
+	// WakeJitter prevents many waiting processes from sending requests at the same moment when the lease
+	// becomes free. When the lease may be free, a waiting [Session] sleeps for a random time of at most
+	// WakeJitter, and then reads the record. If the lease is still free, the Session tries to acquire it. One
+	// release therefore costs each waiting Session at most two requests. For any other [lease.Waiter], Run
+	// sleeps after Wait has returned. Default: AcquireInterval/10.
 	WakeJitter time.Duration
 
 	// ReleaseTimeout is the time limit of the Release that Run calls after its function has returned. The
@@ -41,35 +41,36 @@ type RunOptions struct {
 	// ignores its context ignores the limit. Default: 10 s.
 	ReleaseTimeout time.Duration
 
-	// Again reports whether Run contends for the lease again after a term, which lasts from a grant to its
-	// release. Run calls Again with the error of the term, which can be nil. If Again returns false, Run
-	// returns that error. If Again returns true, Run drops the error, waits for one AcquireInterval, so that
-	// other holders get their turn, and contends again. Default: Run does not contend again.
+	// The function Again decides whether Run contends for the lease again after a term. A term lasts from a
+	// grant to its release. The argument of the function is the error of the term, which can be nil. If the
+	// function returns false, Run returns this error. If the function returns true, Run drops the error,
+	// waits for one AcquireInterval, so that other holders get their turn, and contends again. Default: Run
+	// does not contend again.
 	//
 	// To stop contending after a break, let Again return false if the error matches [lease.ErrBroken] or
 	// [lease.ErrIDMismatch]. After a break, ErrIDMismatch means that another holder has acquired the lease.
 	// If the holder could not reach the authority after the break, the error matches neither ErrBroken nor
 	// ErrIDMismatch. To make sure that Run stops even then, end the ctx of Run.
 	//
-	// Run does not call Again if ctx is done, or after a loss with the Reason [lease.ErrTakenOver], because
-	// two processes could otherwise take the lease from each other forever. TryRun and AcquireWait do not use
-	// Again.
+	// If ctx is done, Run returns without a call of the function Again. The same is true after a loss with
+	// the Reason [lease.ErrTakenOver], because two processes could otherwise take the lease from each other
+	// forever. TryRun and AcquireWait do not use the field Again.
 	Again func(err error) bool
 
-	// MinHold is how long the lease stays locked after the grant, even if the function of Run or TryRun
-	// returns earlier or fails. If a scheduler starts a short job on many machines, whose clocks differ,
-	// MinHold prevents a late machine from running the job once more. Run does not wait for MinHold: when the
-	// function has returned, the Session sends no more renewals, and releases the lease once MinHold has
-	// passed.
+	// MinHold is how long the lease stays locked after the grant, even if the function that was passed to Run
+	// or TryRun returns earlier or fails. If a scheduler starts a short job on many machines, whose clocks
+	// differ, MinHold prevents a late machine from running the job once more. Run does not wait for MinHold:
+	// when the function has returned, the Session sends no more renewals, and releases the lease once MinHold
+	// has passed.
 	//
 	// If the process crashes, or the Session is closed after Run, the lease stays locked until its Duration
 	// ends. Therefore the Duration must be finite and at least MinHold. A Release or a break ends the lease
 	// at once. The Lease must be a [Session] or a type that embeds a Session. Default: 0.
 	MinHold time.Duration
 
-	// ProgressTimeout is the longest time that the function of Run or TryRun may go without calling
-	// [Progress]. After that time, the lease is lost with the Reason [lease.ErrNoProgress], and is no longer
-	// renewed. The timeout applies until the function returns, even after its context has ended.
+	// ProgressTimeout is the longest time that the function that was passed to Run or TryRun may work without
+	// a call of [Progress]. After that time, the lease is lost with the Reason [lease.ErrNoProgress], and is
+	// no longer renewed. The timeout applies until the function returns, even after its context has ended.
 	//
 	// Another holder can get the lease when the function has returned, or when the last renewal expires. If
 	// the function ignores its context, only the fencing token protects the data.
@@ -77,11 +78,12 @@ type RunOptions struct {
 	// The Lease must be a [Session] or a type that embeds a Session. Default: 0, no limit.
 	ProgressTimeout time.Duration
 
-	// Logger receives records at Info when Run waits for another holder, and when a term begins or ends.
-	// Records at Warn report that a term has ended with a loss or an error, or that an attempt of a Lease
-	// that is not a [Session] has failed. docs/operate.md lists all records. A slow Logger delays the end of
-	// Run by at most a tenth of a second. Default: the Logger of the Session that the Lease is or embeds, and
-	// otherwise slog.Default() at the time of each record. To turn logging off, use slog.DiscardHandler.
+	// Logger receives records at Info when Run waits for another holder, and when a term begins or ends. If a
+	// term ends with a loss or an error, the record has the level Warn. If the Lease is not a [Session], a
+	// failed attempt to acquire the lease also causes a record at Warn. The page docs/operate.md lists all
+	// records. A slow Logger delays the end of Run by at most a tenth of a second. Default: the Logger of the
+	// Session. If the Lease neither is a Session nor embeds one, the default is slog.Default() at the time of
+	// each record. To turn logging off, use slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
@@ -169,8 +171,9 @@ func (r *runner) once(ctx context.Context, f func(context.Context, lease.Token) 
 	return true, takenOver, err
 }
 
-// The function once holds the lease for one term. The method repeat calls this function for one term after
-// another, until the function cannot acquire the lease, or Run must not contend again.
+// The parameter once is a function that holds the lease for one term. The method r.repeat calls this function
+// for one term after another. It stops if the function could not acquire the lease, or if Run must not
+// contend for the lease again.
 func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver bool, err error)) error {
 	for {
 		granted, takenOver, err := once()
@@ -200,8 +203,8 @@ func (r *runner) repeat(ctx context.Context, once func() (granted, takenOver boo
 // function, waiting for the lease, or releasing the lease.
 //
 // A lease alone does not make a job run once: a process that starts after the job is finished runs it again.
-// Record in the job's own data that the job is finished, and protect that write with the same guard as every
-// other write to the data.
+// Therefore a finished job should store in its own data that it is finished. Protect this write with the same
+// guard as every other write to the data.
 func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) (ran bool, err error) {
 	r, err := newRunner(ctx, "TryRun", l, f, o)
 	if err != nil {
@@ -246,8 +249,9 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 //
 // If AcquireWait fails, it returns the error that Run returns when it cannot acquire the lease. If the last
 // attempt had an unknown outcome, AcquireWait first calls [Session.ReleaseUncertain], in case the lease was
-// granted. For a Lease that is not a Session, it calls Release instead, which also ends a lease or an attempt
-// of another caller of the same Lease.
+// granted. If the Lease is not a Session, AcquireWait calls Release instead. That Release also affects other
+// callers that use the same Lease: it ends a lease that they have acquired, and an attempt that they have
+// begun.
 func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token, error) {
 	r, err := newRunner(ctx, "AcquireWait", l, func(context.Context, lease.Token) error { return nil }, o)
 	if err != nil {
@@ -309,8 +313,9 @@ func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.C
 }
 
 // The method begin reports whether Run or TryRun may use the Lease. If the result is true, the caller must
-// call the returned function when it no longer uses the Lease. A Session serves one call at a time, because
-// otherwise the first function to return would release the lease under the others.
+// call the returned function when it no longer uses the Lease. A Session serves only one call of Run or
+// TryRun at a time. Otherwise the call that ends first would release the lease while the functions of the
+// other calls are still running.
 func (r *runner) begin() (end func(), ok bool) {
 	if r.session == nil {
 		return func() {}, true
@@ -322,9 +327,9 @@ func (r *runner) inUse(field string) error {
 	return &lease.FieldError{Field: field, Value: strconv.Quote(r.lease.Name()), Bound: "must not be in use by another call of Run or TryRun", Code: lease.ErrOption}
 }
 
-// term calls f while the lease is held, and then releases the lease. The result takenOver reports whether
-// another Session with the same owner took the lease over before f returned. The error of f cannot show that,
-// because f may have returned the error of a different lease.
+// The method r.term calls f while the lease is held, and then releases the lease. The result takenOver
+// reports whether another Session with the same owner took the lease over before f returned. The error of f
+// cannot show such a take-over, because this error may be about a different lease.
 func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Context, lease.Token) error) (takenOver bool, err error) {
 	granted := r.clock.Now()
 	held, cancel := r.lease.WhileHeld(ctx)
@@ -380,10 +385,10 @@ func (r *runner) release(ctx context.Context) error {
 	return release()
 }
 
-// mustReport reports whether the error of a term must include the reason why the context of f ended. The
-// parameter ended reports whether that context ended before f returned. A reason that is also the cause of
-// ctx is left out, because the caller knows it. A reason other than a loss is included only if ended is true
-// and f has not released the lease itself.
+// If the error of Run must include the cause of the context of f, mustReport returns true. The parameter
+// ended says whether the context of f ended before f returned. If the cause is also the cause of ctx, it is
+// left out, because the caller knows it. Otherwise a loss is always included. Any other cause is included
+// only if the context of f ended before f returned, and if f did not release the lease.
 func mustReport(ctx context.Context, cause error, ended bool) bool {
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), cause) {
 		return false
@@ -426,7 +431,8 @@ func joinUnlessSame(err, more error) error {
 	return holder.Join(err, more)
 }
 
-// cause returns the text of err without the operation and the name of the lease, which an OpError adds.
+// The function cause returns the text of err. If err wraps an OpError, the text contains neither the
+// operation nor the name of the lease.
 func cause(err error) string {
 	if op := (*lease.OpError)(nil); errors.As(err, &op) && op.Err != nil {
 		return op.Err.Error()

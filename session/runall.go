@@ -106,9 +106,9 @@ type attempt struct {
 	errs     []error // the errors of the releases, in the order of rs
 }
 
-// take acquires the leases from index i on, and holds each of them while it acquires the next. The context of
-// each term is derived from the context of the previous term. The leases are released in the background, so
-// that no release has to wait for another one.
+// The method a.take acquires the leases of a.rs[i:] one after another, and holds each lease while it acquires
+// the next one. The context of each term is derived from the context of the previous term. The leases are
+// released in the background, so that no release has to wait for another one.
 func (a *attempt) take(ctx context.Context, i int) error {
 	if i == len(a.rs) {
 		return a.rs[0].watch(ctx, a.stall, func(ctx context.Context) error { return a.f(ctx, slices.Clone(a.toks)) })
@@ -128,7 +128,7 @@ func (a *attempt) take(ctx context.Context, i int) error {
 	return err
 }
 
-// stall ends the terms of all leases, because f makes no progress.
+// If f makes no progress, the method a.stall ends the terms of all leases.
 func (a *attempt) stall(why error) {
 	for _, m := range a.rs {
 		m.session.stall(a.toks[m.at], why)

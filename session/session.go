@@ -52,8 +52,8 @@ type Session struct {
 	running atomic.Bool // whether a call of Run or TryRun uses the Session
 
 	// The following fields have locks of their own, which may be taken while mu is held. To avoid a deadlock,
-	// no goroutine takes mu while it holds one of these locks, or holds mu while it calls tasks.Run,
-	// tasks.Close or the function that alarm.Set returns.
+	// no goroutine locks mu while it holds one of these locks. For the same reason, no goroutine that holds
+	// mu calls tasks.Run, tasks.Close or the function that alarm.Set returns.
 	contexts notify.ContextSet // the contexts of WhileHeld
 	alarm    clock.Alarm
 	onLost   notify.Handlers[error]
@@ -122,19 +122,22 @@ func (s *Session) Token() lease.Token {
 	return b.Token
 }
 
-// Until returns U, the time on the Session's clock at which CheckAlive turns false. The result is false if
-// the lease is not held. For an infinite lease, the time is zero until the Session learns of a break.
+// The method Until returns the time on the Session's clock at which CheckAlive turns false. The package
+// documentation calls this time U. If the lease is not held, the second result is false. For an infinite
+// lease, the time is zero until the Session learns of a break.
 func (s *Session) Until() (time.Time, bool) {
 	b, held := s.current()
 	return b.Until(), held
 }
 
-// LastConfirmed returns when the Session sent the last request whose answer confirmed that it holds the
-// lease. The result is false if the lease is not held. With the default options, this time is at most 15 s
-// ago while the authority answers every request. In general, it is at most RequestTimeout + RenewInterval ago
-// if RenewInterval is longer than RequestTimeout, and otherwise at most 2 RequestTimeout ago. If a renewal
-// has to wait because the server is busy, the duration of this wait must be added to these bounds. While the
-// lease is breaking, LastConfirmed returns when the Session sent the request whose answer determines U.
+// LastConfirmed returns the time at which the Session sent a request: the last request whose answer confirmed
+// that the Session holds the lease. While the lease is breaking, the result is the time at which the Session
+// sent the request whose answer determines U. If the lease is not held, the second result is false.
+//
+// If the authority answers every request, the returned time is never far in the past. With the default
+// options, it is at most 15 s ago: one RenewInterval of 10 s plus one RequestTimeout of 5 s. If RenewInterval
+// is shorter than RequestTimeout, the returned time is at most two RequestTimeouts ago. If a renewal has to
+// wait in the process because the server is busy, the duration of this wait must be added to these bounds.
 func (s *Session) LastConfirmed() (time.Time, bool) {
 	b, held := s.current()
 	return b.Sent, held
@@ -152,7 +155,8 @@ func (s *Session) current() (b holder.Belief, held bool) {
 // step gives the state machine one input and performs the effects. The caller must hold no lock.
 func (s *Session) step(input func(m *holder.Machine, now time.Time)) { s.handle(input).perform() }
 
-// handle gives the state machine one input and returns the actions that carry out its effects.
+// The method s.handle gives the state machine one input. The returned actions carry out the effects of this
+// input.
 func (s *Session) handle(input func(m *holder.Machine, now time.Time)) *actions {
 	s.checkedOptions()
 	s.mu.Lock()

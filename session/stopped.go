@@ -8,14 +8,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Stopped reports whether err is the result of an orderly stop: ctx has ended, and nothing was lost or has
-// failed. The parameter err is what [Run], [TryRun], [AcquireWait] or slots.Run has returned, and ctx the
-// context that was passed to that function.
+// Stopped reports whether err is the result of an orderly stop. A stop is orderly if ctx has ended, and if
+// err contains neither a loss of the lease nor a failure. The parameter err is the error that [Run],
+// [TryRun], [AcquireWait] or slots.Run has returned. The parameter ctx is the context that was passed to the
+// same call.
 //
 // If ctx has ended, Stopped returns true for a nil error. It also returns true if err consists only of errors
-// from this list: the error of ctx, the cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased]. So the
-// stop of a process that was still waiting for the lease is an orderly stop, too. Stopped returns false if a
-// release or the last attempt to acquire the lease failed.
+// from this list: the error of ctx, the cause of ctx, [lease.ErrHeldByOther] and [lease.ErrReleased].
+// Therefore a process that was still waiting for the lease when ctx ended has stopped in an orderly way, too.
+// If the release of the lease failed, Stopped returns false. If the last attempt to acquire the lease failed,
+// Stopped also returns false.
 func Stopped(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && !errors.Is(err, lease.ErrLost) && consistsOf(err, ctx.Err(), context.Cause(ctx), lease.ErrHeldByOther, lease.ErrReleased)
 }

@@ -30,7 +30,8 @@ func subjectOf(l lease.Lease) subject {
 	return other{l}
 }
 
-// The type other adds the missing methods to a Lease that is not a Session.
+// A Lease that is not a Session lacks some methods of a subject. The wrapper type other adds the missing
+// methods.
 type other struct{ lease.Lease }
 
 func (o other) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
@@ -70,8 +71,8 @@ func (o other) Owner() string {
 	return ""
 }
 
-// self returns the Session that the Lease embeds, or nil. Such a Lease can need the wrapper because one of
-// its own fields hides a method of the Session.
+// The method o.self returns the Session that the Lease embeds, or nil. A Lease that embeds a Session needs
+// the wrapper if a field of the Lease hides a method of the Session.
 func (o other) self() *Session {
 	if l, ok := o.Lease.(interface{ self() *Session }); ok {
 		return l.self()
@@ -82,7 +83,8 @@ func (o other) self() *Session {
 // self lets Run find the Session that another type embeds.
 func (s *Session) self() *Session { return s }
 
-// lastHolder returns who held the lease when an Acquire was last refused, or "" if the answer did not say so.
+// The method s.lastHolder returns the owner in the answer to the last Acquire that was refused. If this
+// answer contained no owner, the result is "".
 func (s *Session) lastHolder() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +102,9 @@ func (s *Session) takeOverOf(tok lease.Token) error {
 	return s.takenOver
 }
 
-// holdUntil ends the term with the given token, but keeps the lease locked until the given time has passed
-// since the grant. It returns false if that time has already passed, or if the term has ended.
+// The method s.holdUntil ends the term with the given token, but keeps the lease locked until the duration
+// hold has passed since the grant. If this duration has already passed, or if the term has ended, s.holdUntil
+// returns false.
 func (s *Session) holdUntil(tok lease.Token, granted time.Time, hold time.Duration) (holds bool) {
 	due := granted.Add(s.machineOptions.MaxElsewhere(hold))
 	s.step(func(m *holder.Machine, now time.Time) { holds = m.HoldUntil(now, tok, due) })

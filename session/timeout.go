@@ -19,8 +19,8 @@ type timeoutError struct {
 	err    error
 }
 
-// timedOut wraps err in a timeoutError if err was returned because ctx has ended. The parameter ctx is the
-// context of a request, and must end only at the time limit.
+// If err was returned because ctx has ended, timedOut wraps err in a timeoutError. The parameter ctx is the
+// context of a request. The time limit of the request must be the only reason why ctx can end.
 func timedOut(ctx context.Context, option string, limit time.Duration, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err

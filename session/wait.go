@@ -29,8 +29,9 @@ func (s *Session) Wait(ctx context.Context) error {
 	return s.waitSpread(ctx, nil)
 }
 
-// waitSpread is like Wait, but when the lease may have ended, it first sleeps for the time that spread
-// returns. The sleep prevents many waiting Sessions from reading the record at the same time.
+// The method s.waitSpread is like Wait, with one difference: when the lease may have ended, the method first
+// sleeps for the duration spread(). The sleep prevents many waiting Sessions from reading the record at the
+// same time.
 func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) error {
 	_, err := s.wait(ctx, spread, func(lease.Result) bool { return false })
 	if err == lease.ErrReleased {
@@ -39,7 +40,8 @@ func (s *Session) waitSpread(ctx context.Context, spread func() time.Duration) e
 	return err
 }
 
-// errAnswered is the cause of a context of Wait that ended because Release, HandOver or Close was called.
+// If Release, HandOver or Close is called during a Wait, the context of the Wait ends with the cause
+// errAnswered.
 var errAnswered = errors.New("the lease was given up")
 
 type ender context.CancelCauseFunc

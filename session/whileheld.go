@@ -10,11 +10,11 @@ import (
 )
 
 // WhileHeld returns a context for work that needs the lease, and a function to call when the work has
-// stopped. The context belongs to the term that is held at the time of the call, and ends one StopWindow
-// before U, the time until which the Session may rely on the lease. If the work stops within one StopWindow
-// after its context has ended, no other holder can have the lease while the work is running. The section
-// Conditions of the package documentation lists the exceptions. The function [context.Cause] returns why the
-// context has ended:
+// stopped. The context belongs to the term that is held at the time of the call. The Session may rely on the
+// lease until the time that [Session.Until] returns. The context ends earlier than that, so that one
+// StopWindow is left. If the work stops within one StopWindow after its context has ended, no other holder
+// can have the lease while the work is running. The section Conditions of the package documentation lists the
+// exceptions. The function [context.Cause] returns why the context has ended:
 //
 //   - a [*lease.LostError] with the Reason [lease.ErrStopWindow]: the lease is still held, but was not
 //     renewed in time, or is breaking;
