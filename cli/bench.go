@@ -37,9 +37,9 @@ const (
 	fewestAtATime = 32
 )
 
-// bench is the command lease bench. Without -leases, it measures requests. With -leases, it holds this number
-// of leases for a while. A signal ends it after it has released its leases, and a second signal ends it at
-// once.
+// The function bench is the command "lease bench". Without -leases, the command measures requests. With
+// -leases, the command holds this number of leases for a while. After a signal, the command releases its
+// leases and then ends. After a second signal, the command ends at once.
 func bench(ctx context.Context, c *call) error {
 	switch {
 	case c.rest != nil:
@@ -142,9 +142,9 @@ func part(all []time.Duration, percent int) time.Duration {
 	return all[len(all)*percent/100].Round(time.Microsecond)
 }
 
-// The method many renews more and more leases at the same time, until the rate of renewals no longer grows.
-// Each lease has a Session, because the measurement should include the work that this process does for a
-// renewal.
+// The method b.many measures how many renewals a second are possible. For this purpose, b.many increases the
+// number of leases that are renewed at the same time, until the rate of renewals no longer grows. Each lease
+// has a Session, because the measurement should include the work that this process does for a renewal.
 func (b *benchmark) many() error {
 	best, flat := 0.0, 0 // flat is the number of measurements in a row in which the rate did not grow
 	h := new(tally)
@@ -197,7 +197,7 @@ func (b *benchmark) many() error {
 	return nil
 }
 
-// renew counts the renewals of the Sessions during one measurement.
+// The method b.renew counts the renewals of all Sessions during one measurement.
 func (b *benchmark) renew(h *tally) (rate float64, took []time.Duration, err error) {
 	h.renewals() // discard the renewals before the measurement
 	began := time.Now()
@@ -217,8 +217,8 @@ func (b *benchmark) close(all []*session.Session) {
 	})
 }
 
-// The method each calls f for all numbers from the parameter first to end-1, with several calls at a time. If
-// calls fail, the method returns one of the errors.
+// The method b.each calls f(i) for every i with first <= i < end, and makes several of these calls at the
+// same time. If some calls fail, b.each returns one of their errors.
 func (b *benchmark) each(first, end int, f func(i int) error) (err error) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup

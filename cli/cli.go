@@ -109,7 +109,7 @@ type call struct {
 	breaks   bool
 }
 
-// waiting is the value of the flag -wait, which is a duration or "forever".
+// The flag -wait has a value of the type waiting, which is a duration or the word "forever".
 type waiting time.Duration
 
 func (w *waiting) String() string { return fields.Duration(time.Duration(*w)) }
@@ -252,7 +252,8 @@ func parse(cmd command, args []string) (*call, error) {
 var errPasswordShown = fail(exitUsage, "-store has a password, which ps shows: put the URL into LEASE_STORE")
 
 // openExisting is like open, but does not create the file of the store. Commands that only read or break
-// leases use it, because with a misspelt path, a new and empty store would say that nobody holds the lease.
+// leases use openExisting. If such a command created a file for a misspelt path, the new and empty store
+// would say that nobody holds the lease.
 func (c *call) openExisting(ctx context.Context) (open.Leases, error) {
 	if path, err := open.Path(c.store); err == nil {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -286,7 +287,7 @@ func (c *call) open(ctx context.Context) (open.Leases, error) {
 	return s, nil
 }
 
-// one returns the name of a lease, which must be the only argument of the call.
+// The method c.one returns the only argument of the command, which must be the name of a lease.
 func (c *call) one(what string) (string, error) {
 	if len(c.args) != 1 || c.rest != nil {
 		return "", fail(exitUsage, "want one %s, and have %d; see lease -h", what, len(c.args))
@@ -321,8 +322,8 @@ func (c *call) unreachable(err error) error {
 	return &failure{exitUnavailable, fmt.Sprintf("the store cannot be used: %s%s", cause(err), check), permanent}
 }
 
-// The function given reports whether the wrong field comes from the user, and not from a record or a server.
-// The user gives a field as an argument, as a flag or as a part of the URL.
+// If the wrong field comes from the user, given(f) returns true. The user gives a field as an argument, as a
+// flag or as a part of the URL. If the wrong field comes from a record or a server, given(f) returns false.
 func given(f *lease.FieldError) bool {
 	switch f.Code {
 	case lease.ErrName, lease.ErrDuration, lease.ErrPeriod:
@@ -387,8 +388,9 @@ func do(args []string) int {
 	return f.code
 }
 
-// The method warns reports whether warnings of the store are printed. The command "lease run" prints them on
-// a terminal, or if it waits for the lease forever, as a service does. A job of cron does not print them.
+// If the command should print the warnings of the store, c.warns returns true. The command "lease run" prints
+// the warnings if stderr is a terminal. It also prints the warnings if it waits for the lease forever, as a
+// service does. A cron job does not print the warnings.
 func (c *call) warns(command string) bool {
 	return command == "bench" || command == "run" && (time.Duration(c.wait) == lease.Infinite || isTerminal(os.Stderr))
 }

@@ -54,8 +54,9 @@ lease exits with the code of the command, 128+n if signal n ended it, or with
 `
 )
 
-// formLines joins the forms of URLs into as few lines as possible. It leaves out the parameters, and writes
-// redis and rediss as redis[s].
+// formLines joins the forms of URLs into as few lines as possible. It leaves out the parameters of the URLs.
+// Two schemes that differ only in an "s" at the end share one form: "redis[s]" stands for both "redis" and
+// "rediss".
 func formLines(forms []string) (lines []string) {
 	for _, f := range forms {
 		scheme, rest, _ := strings.Cut(f, "://")

@@ -23,8 +23,8 @@ type tally struct {
 	refused error           // the last error of an acquire
 }
 
-// The method renewals describes the renewals since its last call: how long each of them took, how many have
-// failed, and the error of one of them.
+// The method h.renewals returns what has happened since it was last called: how long each successful renewal
+// took, how many renewals failed, and the error of the last failure.
 func (h *tally) renewals() (took []time.Duration, failed int, failure error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +43,8 @@ func (h *tally) renewed(r session.RenewInfo) {
 	})
 }
 
-// sessions makes the Sessions of the leases from first to end-1. If renewInterval is 0, they use the default.
+// The method b.sessions makes a Session for every i with first <= i < end, for the lease benchName(i). If
+// renewInterval is 0, the Sessions use the default RenewInterval.
 func (b *benchmark) sessions(h *tally, first, end int, renewInterval time.Duration) (all []*session.Session, err error) {
 	o := &session.Options{Duration: b.duration, RenewInterval: renewInterval, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Renew: h.renewed}}
 	for i := first; i < end; i++ {
@@ -63,9 +64,10 @@ func (h *tally) count(f func()) {
 	f()
 }
 
-// hold acquires as many leases as -leases says, holds them for two Durations, and prints a row of a table. If
-// the store refuses some of these leases, hold tries again until the number of leases has grown by less than
-// 5 % in three Durations, because a busy machine can grant nothing for a while.
+// The method b.hold acquires as many leases as -leases says, holds them for two Durations, and prints a row
+// of a table. A busy machine can grant nothing for a while, so b.hold tries again if the store refuses some
+// of the leases. With a Duration of 30 s, for example, b.hold stops trying when the number of held leases has
+// grown by less than 5 % within 90 s.
 func (b *benchmark) hold() error {
 	h := new(tally)
 	sessions, err := b.sessions(h, 0, b.leases, 0)

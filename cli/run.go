@@ -21,7 +21,8 @@ import (
 // The command "lease run" stops with the cause errWaited when the time of -wait is over.
 var errWaited = errors.New("waited")
 
-// If a signal arrives while the command "lease run" waits for the lease, it stops with the cause errSignal.
+// If a signal arrives while the command "lease run" waits for the lease, the command ends its context with
+// the cause errSignal.
 type errSignal syscall.Signal
 
 func (e errSignal) Error() string { return syscall.Signal(e).String() }
@@ -69,8 +70,9 @@ func runCommand(ctx context.Context, c *call) error {
 	return r.wait(ctx)
 }
 
-// wait contends for the lease, and runs the command. If the command has not begun when the time of -wait is
-// over, or when a signal arrives, wait returns within a second, because the store may never answer.
+// The method r.wait contends for the lease, and then runs the command. Until the command begins, a signal or
+// the end of the time that -wait allows makes r.wait return within a second. A longer wait could last
+// forever, because the store may never answer.
 func (r *running) wait(ctx context.Context) error {
 	type result struct {
 		ran bool
@@ -189,8 +191,8 @@ func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold f
 	return err
 }
 
-// hold runs the command. If the command ends before the time of -min-hold is over, hold keeps the lease until
-// that time, unless the lease is lost or a signal arrives.
+// The method r.hold runs the command. If the command ends early, r.hold keeps the lease until the time that
+// -min-hold demands has passed. If the lease is lost or a signal arrives, r.hold does not wait any longer.
 func (r *running) hold(held context.Context, h *holding) (err error) {
 	least := time.NewTimer(r.minHold)
 	defer least.Stop()
@@ -287,7 +289,8 @@ func held(name string, res lease.Result) string {
 	return fmt.Sprintf("%s has the lease %q for %s unless it is renewed", res.Record.Owner, name, remaining(res.MaxRemaining()))
 }
 
-// A status is the state of the wait of lease run, and the result of the last attempt to get the lease.
+// A status describes how "lease run" waits for the lease: the result of the last attempt to get the lease,
+// and what was printed about it.
 type status struct {
 	print    bool // print the 1st, 2nd, 4th, 8th and so on of a series of errors, but no error twice in a row
 	terminal bool // print to a terminal, each error over the one before
@@ -336,7 +339,8 @@ func (s *status) end() {
 	}
 }
 
-// Until the command of the user begins, showHolder shows on a terminal which holder has the lease.
+// The method r.showHolder shows the current holder of the lease on the terminal, until the user's command
+// begins.
 func (r *running) showHolder(ctx context.Context) {
 	s := r.status
 	for over := false; !over; {

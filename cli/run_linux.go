@@ -21,21 +21,23 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// A command under a lease runs in a child of two other processes. The user starts the holder, which talks to
-// the store. The holder starts the supervisor, which starts the command and kills it in time, even if the
-// holder is stopped or killed. The holder tells the supervisor through a pipe when to kill the command, and
-// if the pipe is closed, the supervisor knows that the holder is dead. Because the supervisor can be stopped,
-// too, the holder also kills the supervisor and the command when their time is over.
+// To run a command under a lease takes three processes: the holder, the supervisor and the command. The user
+// starts the holder, which talks to the store. The holder starts the supervisor. The supervisor starts the
+// command and kills it in time, even if the holder is stopped or killed. Through a pipe, the holder tells the
+// supervisor when to kill the command. If the pipe is closed, the supervisor knows that the holder is dead.
+// The supervisor can be stopped, too, so the holder also kills the supervisor and the command when their time
+// is over.
 //
 // The holder writes the lines "until TERM KILL", "begin", "stop" and "signal N". In these lines, TERM and
 // KILL are times of CLOCK_BOOTTIME in nanoseconds. The supervisor writes the lines "pid N", "stopped N",
 // "failed TEXT" and "exit N".
 //
-// Only one process group has the terminal. If stdin and stdout are terminals, the command gets the terminal
-// before it begins. Otherwise the holder may be part of a pipeline whose processes share the terminal. The
-// kernel stops a process that uses the terminal without having it. If it stops the command for this reason,
-// the holder gives the terminal to the command. The command has the terminal until the kernel stops another
-// process for this reason.
+// Only one process group at a time is in the foreground of the terminal. If stdin and stdout are terminals,
+// the holder puts the command in the foreground before the command begins. Otherwise the holder may be part
+// of a pipeline whose processes share the terminal, so the command begins in the background. The kernel stops
+// a background process that uses the terminal. If the kernel has stopped the command for this reason, the
+// holder puts the command in the foreground. The command then stays in the foreground until the kernel stops
+// another process of the pipeline that uses the terminal.
 
 // passedSignals returns the signals that the holder passes on to the command. These do not include signals
 // that were already ignored when the holder started, for example under nohup.
@@ -167,15 +169,15 @@ func hold(ctx context.Context, h *holding) (int, error) {
 	}
 }
 
-// send writes a message to the supervisor. If the pipe is full, because the supervisor has been stopped for
-// long, send drops the message. It never writes only a part of a line.
+// The method h.send writes one line to the supervisor. If the supervisor has been stopped for a long time,
+// the pipe can be full, and the method then drops the line. The method never writes only a part of a line.
 func (h *holding) send(format string, args ...any) {
 	_ = h.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	_, _ = fmt.Fprintf(h.orders, format+"\n", args...)
 }
 
-// sendUntil tells the supervisor when to stop and when to kill the command. After "stop" was sent, these
-// times stay the same even if the lease is renewed.
+// The method h.sendUntil tells the supervisor when to send SIGTERM to the command, and when to kill the
+// command. Once the line "stop" has been sent, these times no longer change, even if the lease is renewed.
 func (h *holding) sendUntil() {
 	if h.stopped {
 		return
@@ -190,8 +192,9 @@ func (h *holding) sendUntil() {
 	h.send("until %d %d", int64(h.stop), int64(h.kill))
 }
 
-// awaitLoss waits until ctx ends if the supervisor may have stopped the command before the Session noticed
-// the end of the lease. Otherwise lease would report that the command ended by itself.
+// The supervisor can stop the command shortly before the Session notices the end of the lease. In this case,
+// awaitLoss waits until the Session has ended ctx. Without this wait, "lease run" would report that the
+// command ended by itself.
 func (h *holding) awaitLoss(ctx context.Context) {
 	if boottime() < h.stop {
 		return
@@ -225,15 +228,15 @@ func (h *holding) pass(s syscall.Signal) {
 	h.send("signal %d", s)
 }
 
-// resume gives the terminal to the command if the command should have it from its beginning.
 func (h *holding) resume() {
 	if h.first {
 		h.foreground(unix.Getpgrp(), h.group)
 	}
 }
 
-// suspend stops the holder when a terminal has stopped the command, so that the shell goes on. If the lease
-// ends meanwhile, the supervisor kills the command.
+// If the user stops the command with Ctrl-Z, for example, h.suspend also stops the holder, so that the shell
+// prompts for the next command. If the lease ends while the holder is stopped, the supervisor kills the
+// command.
 func (h *holding) suspend(wants bool) {
 	own := unix.Getpgrp()
 	switch {

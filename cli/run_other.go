@@ -29,7 +29,8 @@ type holding struct {
 	signals <-chan os.Signal
 }
 
-// hold fails, because only on Linux can it be ensured that no descendant of a command outlives its holder.
+// Only Linux lets a program make sure that no descendant of a command outlives the holder of the lease. On
+// other systems, the function hold therefore returns an error.
 func hold(context.Context, *holding) (int, error) {
 	return 0, fail(exitUsage, "lease run works on Linux only; the other commands work here")
 }

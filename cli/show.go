@@ -79,9 +79,9 @@ func rows(ctx context.Context, store open.Leases, prefix string) iter.Seq2[row, 
 	}
 }
 
-// inspected returns the row of a lease, and whether the record says that somebody has ever held the lease. If
-// not, the row has no token, because some stores share an Epoch among names without a record. With Azure, it
-// always returns true.
+// The method c.inspected returns the row of a lease. The second result is true if the record says that
+// somebody has ever held the lease. With Azure, the second result is always true. If the second result is
+// false, the row has no token, because some stores return the same Epoch for all names without a record.
 func (c *call) inspected(name string, res lease.Result) (w row, ever bool) {
 	w, r := newRow(name, res.Record, res.Now), res.Record
 	if ever = strings.HasPrefix(c.store, "azblob:") || r != (lease.Record{Epoch: r.Epoch}); !ever {
@@ -132,8 +132,9 @@ func colour(s lease.State) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[39m", n, s)
 }
 
-// process returns the name of the process in the owner. The packages shards and slots add more to an owner,
-// which only -json and lease show print.
+// The method w.process returns the name of the process in the owner. In a lease of the package shards or
+// slots, the owner contains more than the process. Only the flag -json and the command "lease show" print the
+// whole owner.
 func (w row) process() string {
 	p, _ := member.Process(w.Name, w.Owner)
 	return p
@@ -295,8 +296,9 @@ func breakLease(ctx context.Context, c *call) error {
 	return c.unreachable(err)
 }
 
-// enoughGrace returns the shortest grace of [lease.Break] that is long enough for a Session with the default
-// Options to stop before the lease is free.
+// After a break of a lease with the Duration d, a Session with the default Options needs some time to stop
+// its work. The function enoughGrace returns the shortest grace period of [lease.Break] that leaves this
+// time.
 func enoughGrace(d time.Duration) time.Duration {
 	o, err := (&session.Options{Duration: d}).Complete()
 	if err != nil {

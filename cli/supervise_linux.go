@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// superviseWord is the first argument of a supervisor, and beginWord that of a command that has not begun.
+// The first argument of a supervisor is superviseWord. While a process waits to become the command, its first
+// argument is beginWord.
 const (
 	superviseWord = "supervise-command"
 	beginWord     = "begin-command"
@@ -39,7 +40,8 @@ type supervised struct {
 	killing    bool          // whether all processes must die, because the command has ended or its time is over
 }
 
-// supervise runs the command args[1:], whose program is the file args[0].
+// The function supervise runs the user's command. The program of the command is the file args[0], and its
+// command line is args[1:].
 func supervise(args []string) int {
 	orders, reports := os.NewFile(3, "orders"), os.NewFile(4, "reports")
 	syscall.CloseOnExec(3)
@@ -119,7 +121,8 @@ func supervise(args []string) int {
 	}
 }
 
-// begin waits for a byte from the supervisor, and then becomes the command args[1:] with the file args[0].
+// The function begin waits for a byte from the supervisor. After that byte, the process executes the user's
+// command. The program of the command is the file args[0], and its command line is args[1:].
 func begin(args []string) int {
 	syscall.CloseOnExec(3)
 	if n, _ := os.NewFile(3, "gate").Read(make([]byte, 1)); n == 0 {
@@ -164,7 +167,7 @@ func (s *supervised) enforce() {
 	}
 }
 
-// A state is the new state of a child process, for example that it was stopped or has exited.
+// A value of the type state says that a child process was stopped, or that it has exited.
 type state struct {
 	pid int
 	syscall.WaitStatus

@@ -22,7 +22,8 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// serve is the command lease ui. It prints the address of the page, and serves the page until a signal.
+// The function serve is the command "lease ui". It prints the address of the page, and answers requests for
+// the page until a signal arrives.
 func serve(ctx context.Context, c *call) error {
 	switch {
 	case len(c.args) > 1 || c.rest != nil:
@@ -53,12 +54,13 @@ func serve(ctx context.Context, c *call) error {
 var embedded embed.FS
 var files, _ = fs.Sub(embedded, "ui")
 
-// contentTypes has the content types of all answers by the extension of the path. The types of the system are
-// not used, because they can be wrong.
+// The variable contentTypes maps the extension of a path to the content type of the answer. The content types
+// of the operating system are not used, because they can be wrong.
 var contentTypes = map[string]string{"": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".json": "application/json"}
 
-// A page shows in a browser who holds which lease, for how much longer, and what has changed. While run runs,
-// it lists the leases. Names and owners can be any text, so the page must not trust them.
+// A page is a web page about leases. The page shows the holder and the remaining time of each lease, and the
+// latest changes. While the method p.run is running, the page lists the leases again and again. Names and
+// owners can be any text, so the page must not trust them.
 type page struct {
 	*call
 	prefix string
@@ -124,7 +126,8 @@ func (p *page) timeline(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(p.board.draw(p.prefix, r.FormValue("name"), r.FormValue("filter")))
 }
 
-// breakLease breaks a lease, unless its holder has changed since the page showed it, and answers with a text.
+// The method p.breakLease breaks a lease, but only if the lease still has the holder that the page showed.
+// The answer is a text that says whether the lease was broken.
 func (p *page) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*silence)
 	defer cancel()
@@ -173,8 +176,8 @@ func encode(v any) []byte {
 	return text
 }
 
-// uiHeaders are the headers of every answer. The Content-Security-Policy forbids inline scripts and styles,
-// forms, and frames of other pages that show this page.
+// The variable uiHeaders contains the headers of every answer. The Content-Security-Policy forbids inline
+// scripts, inline styles and forms. It also prevents other pages from showing this page in a frame.
 var uiHeaders = map[string]string{
 	"Content-Security-Policy":      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	"Cross-Origin-Opener-Policy":   "same-origin",
@@ -203,8 +206,9 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/"+secret, p.mux).ServeHTTP(w, r)
 }
 
-// stranger returns why a request is rejected, or "". It rejects requests from a page of another origin, and
-// requests for a host name that another DNS zone may point to this machine.
+// If a request must be rejected, stranger returns the reason, and otherwise "". It rejects requests that come
+// from a page of another origin. It also rejects every host except localhost and the loopback addresses,
+// because an attacker can make any other host name point to this machine (DNS rebinding).
 func stranger(r *http.Request) (refused string) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {

@@ -29,14 +29,15 @@ type sight struct {
 	Enough  float64 `json:"enough_s"`          // in seconds, a grace that is long enough for the holder to stop
 }
 
-// A news describes a change of a lease. If the name is empty, it says that the store could not be read.
+// A value of the type news describes a change of a lease. A value without a Name says that the store could
+// not be read.
 type news struct {
 	At   int64  `json:"at"` // in ms since 1970
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// The type change is a timeline.Change of a lease, with the time at which the board saw it.
+// The struct change contains a timeline.Change of a lease, and the time at which the board saw this Change.
 type change struct {
 	at time.Time
 	timeline.Change
@@ -71,8 +72,8 @@ func (b *board) fail(err error) {
 	b.err = err
 }
 
-// The method update stores a complete list of the leases, and what has changed since the previous complete
-// list.
+// The method b.update stores a new complete list of the leases. It also stores the changes between the
+// previous complete list and the new one.
 func (b *board) update(began, now time.Time, leases map[string]sight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,14 +117,16 @@ func (b *board) remember(at time.Time, leases map[string]sight) {
 // seenAt returns when the last complete list ended.
 func (b *board) seenAt() time.Time { return b.began.Add(b.took) }
 
-// pause returns how long to wait before the next list, so that lists take at most a fifth of the time.
+// The method b.pause returns how long the page must wait before it lists the leases again. The pause is so
+// long that the page spends at most a fifth of the time on listing.
 func (b *board) pause(interval time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return max(interval, 4*b.took)
 }
 
-// answer returns what the page should show now, including the list.
+// The method b.answer returns what the page should show now: the list of the leases, its age, and the last
+// error.
 func (b *board) answer(interval time.Duration) map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
