@@ -1,7 +1,7 @@
 // Leader elects a leader among processes, with any store. If you run it in two terminals, the second process
-// waits. When you stop the first process with Ctrl-C, the second one leads at once. When you kill the first
-// process with -9, the second one leads when the lease has expired. Your own program needs to import only the
-// store that it uses.
+// waits. When you stop the first process with Ctrl-C, the second one leads at once. If you kill the first
+// process with kill -9 instead, the second one has to wait until the lease expires, and then leads. Your own
+// program needs to import only the store that it uses.
 //
 //	go run ./examples/leader -store etcd://localhost:2379
 package main
