@@ -42,9 +42,9 @@ type Result struct {
 	MinRemaining time.Duration
 }
 
-// MaxRemaining returns an upper bound on the time for which the lease stays locked if the holder sends no
-// other request. This time counts from the moment at which the answer arrived. The bound is 0 if the lease is
-// not locked, and [Infinite] for an infinite lease.
+// MaxRemaining returns an upper bound on how long the lease stays locked after the answer has arrived, if the
+// holder sends no other request. The result is 0 if the lease is not locked, and [Infinite] if the lease is
+// infinite.
 func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) }
 
 // Break breaks the lease with the given name, and returns how long it stays locked. The caller need not know
@@ -63,17 +63,23 @@ func (r Result) MaxRemaining() time.Duration { return r.Record.Remaining(r.Now) 
 // With the defaults, p must be at least 25 s plus the time for the work. The two RequestTimeouts allow for a
 // slow renewal: the Session then learns of the break later, and counts the remaining time from the moment at
 // which it sent the renewal. If a renewal fails, the Session learns of the break still later. With Watch, the
-// Session reads the record instead of waiting for its next renewal. As long as the watch does not fail, 3
-// RequestTimeout can therefore replace RenewInterval + 2 RequestTimeout.
+// Session reads the record instead of waiting for its next renewal. As long as the watch does not fail, a
+// shorter p is therefore enough:
+//
+//	3 RequestTimeout + StopWindow + the time for the work
+//
+// With the defaults and Watch, p must be at least 20 s plus the time for the work.
 //
 // If the store has no clock, the Session counts p from the last time at which it knew its record to be
-// unchanged. Without Watch, the formula above allows for this. With Watch, p must be longer, by a time that
+// unchanged. Without Watch, the first formula allows for this. With Watch, p must be longer, by a time that
 // depends on the store. For etcdlease, kubelease and natslease, this time is a fifteenth of Duration, but at
 // most 4 s. For example, it is 2 s with leases of 30 s. For any other store without a clock, this time is
 // RenewInterval.
 //
-// A break never makes a lease longer. If all renewals have succeeded, the lease still lasts for at least
-// Duration - RenewInterval - RequestTimeout when it is broken. A longer grace period needs a longer Duration.
+// A break never makes a lease longer, so the grace period cannot exceed the remaining time of the lease. With
+// the defaults, this remaining time is at least 15 s if every renewal has succeeded: the Duration of 30 s,
+// less the RenewInterval of 10 s and the RequestTimeout of 5 s. A longer grace period needs a longer
+// Duration.
 //
 // Break returns the error of [Authority.Do], which wraps [ErrNotPresent] if the lease is Available. If a is
 // nil, Break returns a [*FieldError]. If ctx is nil, Break panics.

@@ -42,8 +42,8 @@
 //	  │  └───────────────────────────────────── write ────────────────────┘
 //	  └── release, from every other state
 //
-// A break with period 0 makes a Leased or Breaking lease Broken at once. A break without a period
-// makes an infinite lease Broken at once, too.
+// A break with period 0 makes a Leased or Breaking lease Broken at once. A break without a period makes an
+// infinite lease Broken at once, and lets a finite lease run until its end.
 //
 // [NewAuthority] makes an [Authority] from any [Store] that can load a record and replace it by
 // compare-and-swap. An Authority with its own lock can call [Decide] instead.

@@ -15,9 +15,9 @@ import (
 // text, so that people can read it with the tools of the database that stores the record.
 //
 // The function get returns the text of a field, or "" if the encoding leaves the field out. The function set
-// parses a text into the field. The function form.record decodes a text in two steps: it parses the text with
-// the function set, and writes the parsed value with the function get. If the written text differs from the
-// given text, form.record returns an error. So form.record accepts only one text for each value of a field.
+// parses a text into the field. When the method form.record has parsed the text of a field, it encodes the
+// parsed value again. If the new text differs from the given text, form.record returns an error. So
+// form.record accepts only one text for each value of a field.
 var recordFields = [...]struct {
 	key  string
 	get  func(*Record) string

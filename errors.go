@@ -9,9 +9,9 @@ import (
 )
 
 // A Code is an error that says why an authority refused a request, why a holder lost a lease, or what is
-// wrong with an argument. A Code can be the target of [errors.Is]. To switch on the Code of an error, get the
-// Code with [CodeOf]. If a constant corresponds to an error code of the Azure Blob service, its comment ends
-// with that error code, in parentheses.
+// wrong with an argument. A Code can be the target of [errors.Is]. For a switch statement with Codes as its
+// cases, [CodeOf] returns the Code of an error. If a constant corresponds to an error code of the Azure Blob
+// service, its comment ends with that error code, in parentheses.
 type Code uint8
 
 const (
@@ -187,14 +187,15 @@ func (e *FieldError) Error() string { return e.Field + " = " + e.Value + ": " + 
 // Unwrap returns the Code.
 func (e *FieldError) Unwrap() error { return e.Code }
 
-// missing returns the error for an argument that must not be nil. If the parameter a of the function Break is
-// nil, for example, the name of the argument is "Break.a".
+// The error for an argument that must not be nil is missing(argument). For example, Break returns
+// missing("Break.a") if its Authority is nil.
 func missing(argument string) error {
 	return &FieldError{Field: argument, Value: "nil", Bound: "must be given", Code: ErrOption}
 }
 
-// A LostError says that a holder lost its lease. A LostError is the argument of the handlers of
-// [Lease].OnLost, and the [context.Cause] of each context of [WhileHeld] that the loss has ended.
+// A LostError says that a holder lost its lease. The handlers that were registered with [Lease].OnLost
+// receive a LostError. If a loss ends a context that [WhileHeld] has returned, the [context.Cause] of that
+// context is a LostError.
 //
 // If the lease was broken and the holder has learned of the break, errors.Is(err, ErrBroken) is true, even if
 // the Reason is [ErrStopWindow]. In two cases, the holder does not learn of a break:

@@ -68,8 +68,8 @@ func parseDashed(id *ID, s string) bool {
 	return parseHex(id[:], s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:])
 }
 
-// parseBraced parses format X, which consists of eleven hexadecimal numbers: three of 4, 2 and 2 bytes, and
-// eight of one byte each in inner braces.
+// parseBraced parses an ID in format X, for example
+// {0x00112233,0x4455,0x6677,{0x88,0x99,0xaa,0xbb,0xcc,0xdd,0xee,0xff}}.
 func parseBraced(id *ID, s string) bool {
 	const maxLen = 1024 // bounds the work for a text that is mostly white space
 	if len(s) > maxLen {

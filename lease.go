@@ -48,9 +48,9 @@ type Lease interface {
 	CheckAlive() bool
 
 	// OnLost registers f to be called once for every term that is lost. Each call runs in a goroutine of its
-	// own, and its argument is a [*LostError]. There is no call for a term that ends by Release, or for a
-	// loss before f was registered. If the lease is lost while a call of Acquire is still running, the result
-	// of that call is decided before f is called.
+	// own, and its argument is a [*LostError]. OnLost does not call f for a term that ended by Release, or
+	// for a term that was lost before f was registered. If the lease is lost while a call of Acquire is still
+	// running, the result of that call is decided before f is called.
 	//
 	// The returned function unregisters f, and reports whether f was still registered. It does not wait for a
 	// call of f that has already begun.
@@ -61,8 +61,8 @@ type Lease interface {
 type TokenAcquirer interface {
 	Lease
 
-	// AcquireWithToken is like Acquire, but also returns the fencing token of the held term, which is empty
-	// unless AcquireWithToken returns true.
+	// AcquireWithToken is like Acquire, but also returns the fencing token of the lease. If AcquireWithToken
+	// does not return true, the token is empty.
 	AcquireWithToken(ctx context.Context) (Token, bool, error)
 }
 

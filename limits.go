@@ -25,8 +25,9 @@ type Limiter interface {
 	Limits() Limits
 }
 
-// Validate returns nil if no field is negative, and MinDuration does not exceed a positive MaxDuration.
-// Otherwise Validate returns a [*FieldError] with the Code [ErrOption].
+// Validate returns nil if the Limits are valid, and otherwise a [*FieldError] with the Code [ErrOption]. No
+// field of the Limits may be negative. If MaxDuration is not zero, MinDuration must not be longer than
+// MaxDuration.
 func (l Limits) Validate() error {
 	switch {
 	case l.MinDuration < 0:

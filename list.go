@@ -19,8 +19,9 @@ type Lister interface {
 	// Each [Entry] was correct at some moment during the iteration. Two entries can be from different
 	// moments. The body of a loop over the list may call the Store or the Authority.
 	//
-	// If an error comes with an Entry that has a Name, only that lease is affected, for example because its
-	// record is corrupt. The other fields of the Entry are zero, and the iteration continues.
+	// If an error comes with an Entry that has a Name, the error concerns only the lease with that Name. For
+	// example, the record of this lease can be corrupt. The other fields of the Entry are zero, and the
+	// iteration continues.
 	//
 	// If an error comes with an Entry without a Name, the iteration ends, and the list is incomplete. For
 	// example, this happens if ctx is done before the list is complete.
@@ -40,12 +41,13 @@ type Entry struct {
 	// holder.
 	Record Record
 
-	// The field Now is a time on the clock of the store. If the store has no clock, it is a time on the clock
-	// of the process that lists the leases.
+	// The field Now is a time on the clock of the store. If the store has no clock, the field Now is a time
+	// on the clock of the process that lists the leases.
 	Now time.Time
 }
 
-// A listing is the Lister of an authority, which applies the Limits of the authority to the listed leases.
+// A listing wraps the Lister of an authority. The listing applies the Limits of the authority to the leases
+// that the Lister yields.
 type listing struct {
 	Lister
 	limits Limits

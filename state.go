@@ -40,8 +40,8 @@ func (s State) String() string {
 // MarshalText returns the name of the state, or an error if the state is unknown.
 func (s State) MarshalText() ([]byte, error) { return marshalName(stateNames[:], int(s), "state") }
 
-// UnmarshalText stores the state with the given name, in lower case, in *s. If the name is unknown,
-// UnmarshalText returns an error and leaves *s unchanged.
+// UnmarshalText sets *s to the state with the given name. The name must be in lower case. If the name is
+// unknown, UnmarshalText returns an error and leaves *s unchanged.
 func (s *State) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(stateNames[:], text, "state")
 	if err == nil {
@@ -131,8 +131,9 @@ func (r *Record) remaining(now time.Time) time.Duration {
 func (r Record) Token() Token { return TokenOf(r.Epoch) }
 
 // Validate returns nil if the record follows the rules in the documentation of [Record]. Otherwise Validate
-// returns a [*FieldError] with the Code [ErrCorrupt] that names the field, its value and the rule. A store
-// must call Validate on every record that it reads, because [Step] assumes that every record is valid.
+// returns a [*FieldError] with the Code [ErrCorrupt]. The FieldError names the invalid field, its value and
+// the rule. A store must call Validate on every record that it reads, because [Step] assumes that every
+// record is valid.
 func (r Record) Validate() error {
 	bad := func(field string, value any, rule string) error {
 		return &FieldError{Field: "Record." + field, Value: fmt.Sprint(value), Bound: rule, Code: ErrCorrupt}
@@ -174,9 +175,9 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// ValidateAfter checks whether a store may replace the earlier record old with r. If the Epoch of r is lower
-// than that of old, ValidateAfter returns a [*FieldError] with the Code [ErrCorrupt]. Otherwise ValidateAfter
-// returns the result of [Record.Validate].
+// ValidateAfter checks whether a store may replace an earlier record by the record r. If the Epoch of r is
+// lower than the Epoch of the earlier record, ValidateAfter returns a [*FieldError] with the Code
+// [ErrCorrupt]. Otherwise ValidateAfter returns the result of [Record.Validate].
 func (r Record) ValidateAfter(old Record) error {
 	if r.Epoch < old.Epoch {
 		return &FieldError{"Record.Epoch", fmt.Sprint(r.Epoch), fmt.Sprint("must not fall below ", old.Epoch), ErrCorrupt}

@@ -53,20 +53,20 @@ import (
 type Store interface {
 	// Load returns the current record of the lease with the given name. If there is no record of the name,
 	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as the
-	// Epoch of every record that the store has deleted. One number for all deleted records, of any name, is
-	// enough for this rule.
+	// Epoch of every record that the store has deleted. A store can follow this rule with a single number:
+	// the highest Epoch of all deleted records, regardless of their names.
 	//
 	// A store may delete a record that is Available. A store may also delete a record that has been Expired
 	// or Broken for a certain time, which the documentation of the store must state.
 	Load(ctx context.Context, name string) (Snapshot, error)
 
 	// Swap replaces the record of the given name with a new record, the parameter next, and returns the new
-	// Snapshot. The caller has computed the new record from the Snapshot old.
+	// Snapshot. The caller has computed the new record from an earlier Snapshot, the parameter old.
 	//
 	// If the version of the record is no longer old.Version, Swap returns [ErrConflict]. A store with a clock
-	// also returns ErrConflict if its clock has reached old.Record.Until since the time old.Now. The state in
-	// old.Record has then ended, so the new record, which the caller computed from that state, is out of
-	// date.
+	// also returns ErrConflict if the state in old.Record has ended since the time old.Now. This state ends
+	// when the clock of the store reaches the time old.Record.Until. The new record, which the caller has
+	// computed from the state in old.Record, is then out of date.
 	//
 	// ErrConflict means that the new record was certainly not written. Together with ErrConflict, Swap
 	// returns the current Snapshot, or the zero Snapshot if the store would need another request to read the
@@ -79,25 +79,25 @@ type Store interface {
 
 // A Snapshot is a record with its version and the store's time.
 type Snapshot struct {
-	// Record is the record as it was written. The State of the record might have ended since. To get the
-	// record as it was at the Load or Swap, pass Now to [Record.At].
+	// Record is the record as it was written. The State of the record might have ended since then. To get the
+	// record as it was at the time of the Load or Swap, pass the time in the field Now to [Record.At].
 	Record Record
 
 	// Version is the version that Swap compares. Version is opaque and never empty. A name never gets the
 	// same version twice: if an equal record is written again, it gets a new version, even after a restart of
-	// the store. A name without a record has a version too. After a deletion, the version of the name is one
-	// that it has never had before.
+	// the store. A name without a record has a version too. After the deletion of a record, the name has a
+	// version that differs from all earlier versions of this name.
 	Version string
 
 	// The field Now is the time at which the store carried out the Load or Swap. It is a time on the clock of
-	// the store. If the store has no clock, it is a time on the clock of the process that uses the store. The
-	// time in the field Now never decreases, and is never earlier than the time at which an authority
-	// computed Record.
+	// the store. If the store has no clock, the field Now is a time on the clock of the process that uses the
+	// store. The time in the field Now never decreases, and is never earlier than the time at which an
+	// authority computed Record.
 	Now time.Time
 
-	// Uncertainty bounds the error of Record.Until: the lease can end at most this much earlier. For a store
-	// with a clock, Uncertainty is the tick of that clock, because the true time can be up to one tick later
-	// than Now. If the clock is precise, Uncertainty is zero.
+	// Uncertainty bounds the error of Record.Until: the lease can end earlier than Record.Until, but by no
+	// more than Uncertainty. For a store with a clock, Uncertainty is the tick of that clock, because the
+	// true time can be up to one tick later than Now. If the clock is precise, Uncertainty is zero.
 	//
 	// If the store has no clock, each process computes Record.Until from the time at which it first read this
 	// Version of the record. Record.Until is then the latest time at which the lease can end, and Uncertainty
@@ -105,9 +105,9 @@ type Snapshot struct {
 	Uncertainty time.Duration
 }
 
-// The method Ended reports whether the state of the record has ended at the given time, although it had not
-// ended at the time s.Now. If so, a Swap of s must return [ErrConflict], because the new record was computed
-// from the state that has ended.
+// The method Ended reports whether the state of the record ends after the time s.Now, but not after the
+// parameter now. If Ended returns true at the time of a Swap, the Swap must return [ErrConflict], because its
+// caller has computed the new record from a state that has ended.
 func (s Snapshot) Ended(now time.Time) bool {
 	until := s.Record.Until
 	return !until.IsZero() && s.Now.Before(until) && !now.Before(until)

@@ -2,7 +2,8 @@ package lease
 
 import "strings"
 
-// epochLimit is above every Epoch of a Record, so that an Epoch fits in a signed 64-bit column of a database.
+// The Epoch of a Record must be below epochLimit, because it must fit in a signed 64-bit column of a
+// database.
 const epochLimit = 1 << 63
 
 // A Token is a fencing token. Tokens order the grants of one lease. The authority issues a newer token when

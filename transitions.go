@@ -36,8 +36,8 @@ func (a Action) String() string {
 // MarshalText returns the name of the action, or an error if the action is unknown.
 func (a Action) MarshalText() ([]byte, error) { return marshalName(actionNames[:], int(a), "action") }
 
-// UnmarshalText stores the action with the given name, in lower case, in *a. If the name is unknown,
-// UnmarshalText returns an error and leaves *a unchanged.
+// UnmarshalText sets *a to the action with the given name. The name must be in lower case. If the name is
+// unknown, UnmarshalText returns an error and leaves *a unchanged.
 func (a *Action) UnmarshalText(text []byte) error {
 	i, err := unmarshalName(actionNames[:], text, "action")
 	if err == nil {
@@ -206,8 +206,8 @@ func acquire(r *Record, req *Request, now time.Time) Code {
 // duration is 60 seconds."
 const oldDuration = 60 * time.Second
 
-// startLease makes the record Leased. If its Duration is finite, the lease ends at now+Duration, or becomes
-// infinite if that is after lastTime.
+// The function startLease makes the record Leased. If the Duration of the record is finite, the lease ends
+// after this Duration. If that end would be later than lastTime, the lease becomes infinite.
 func startLease(r *Record, now time.Time) {
 	r.State, r.Until = Leased, time.Time{}
 	if r.Duration == Infinite {

@@ -19,8 +19,8 @@ const (
 	Version20120212 Version = 2012_02_12 // the first version of the newer dialect
 )
 
-// validate returns nil if v is zero, or a date that is not before 2009-09-19. Otherwise validate returns a
-// [*FieldError] with the Code [ErrVersion].
+// A Version is valid if it is zero or a date from 2009-09-19 on. If v is valid, v.validate returns nil.
+// Otherwise it returns a [*FieldError] with the Code [ErrVersion].
 func (v Version) validate() error {
 	if v.known() {
 		return nil
