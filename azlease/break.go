@@ -70,10 +70,11 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // The second break is sent only after a read of the blob has shown that the lease is breaking. However, a new
 // holder can acquire the lease between the read and the break. If the new holder has already written its
 // token, the ETag of the blob has changed, and the service refuses the break. If the new holder has not
-// written its token, the service breaks its lease, which then ends within a minute, and the answer has the
-// remaining time of the wrong lease. To detect this, remainingAfterBreak reads the blob once more with id as
-// the lease ID. This read succeeds only while the lease is locked under id. A successful read proves that the
-// break was carried out while the lease was locked under id, because no holder can acquire a breaking lease.
+// written its token, the service breaks the lease of the new holder. That lease then ends within a minute,
+// and the answer to the break contains the remaining time of the new holder's lease. To detect such a wrong
+// answer, remainingAfterBreak reads the blob once more with id as the lease ID. This read succeeds only if id
+// still holds the lease. In that case, id also held the lease during the break, because no holder can acquire
+// a breaking lease.
 func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
@@ -94,9 +95,10 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 
 // A breakTable stores, for each broken lease, the earliest and the latest time at which the lease can end. A
 // breakTable computes both times from several answers of the service. Two answers that are 0.1 s apart can
-// differ by a second, because they have whole seconds. If only the newest answer were used, a renewal could
-// report an end that is up to a second earlier. The holder would then lose up to a second of its grace
-// period, and get another warning of the same break.
+// differ by a second, because the service rounds the remaining time to whole seconds. If a breakTable used
+// only the newest answer, a renewal could report an end that is up to a second earlier than the end that the
+// holder already knows. The holder would then lose up to a second of its grace period, and get another
+// warning of the same break.
 type breakTable struct {
 	most int
 
@@ -104,7 +106,7 @@ type breakTable struct {
 	m  map[string]lockedTime
 }
 
-// A lockedTime has the bounds of the time at which a broken lease ends.
+// A lockedTime contains the earliest and the latest time at which a broken lease can end.
 type lockedTime struct {
 	holder      string      // the digest of the lease ID; may be empty if the ETag of the blob is known
 	etag        azcore.ETag // of the blob; empty if only the holder is known
@@ -112,9 +114,10 @@ type lockedTime struct {
 }
 
 // addAnswer returns the shortest and the longest time for which a broken lease can stay locked. The parameter
-// leaseTime is the remaining time, in seconds, in the answer to a request that was sent at sentAt. If an
-// earlier answer gave a later time for one of the two bounds, addAnswer uses the later time, unless it
-// contradicts the new answer.
+// leaseTime is the remaining time in seconds, as the service has reported it. The parameter sentAt is the
+// time at which this process sent the request to the service. Each of the two bounds is the latest time that
+// any answer has given. However, addAnswer ignores an earlier answer if that answer contradicts the new
+// answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,9 +149,10 @@ func (b *breakTable) put(name string, t lockedTime) {
 }
 
 // limit returns the longest time for which a breaking lease can stay locked. The parameter v is the version
-// of the blob. The parameter most is the upper bound that follows from the newest answer. This bound can be
+// of the blob. The last parameter is the upper bound that follows from the newest answer. This bound can be
 // too high, because the answer to a read does not contain the remaining time. If an earlier answer for the
-// same holder or ETag has given a lower bound, limit returns what is left of that bound.
+// same holder or ETag has shown that the lease ends sooner, limit returns the time from now until that sooner
+// end.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +179,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// deleteEntry deletes the entry of a lease that was released or acquired again.
+// deleteEntry must be called when a lease was released, or when a holder has acquired it again.
 func (b *breakTable) deleteEntry(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

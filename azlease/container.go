@@ -18,9 +18,9 @@ import (
 
 // Options are the settings of a [Container]. A nil *Options or a zero field means the default.
 type Options struct {
-	// Names is the maximum number of leases for which a Container remembers the metadata of the blob, about
-	// 500 bytes each. The next renewal or acquire of any other lease takes one more request to the service.
-	// Default: 65,536.
+	// Names is the maximum number of leases for which a Container remembers the metadata of the blob. The
+	// Container needs about 500 bytes of memory for each of these leases. The next renewal or acquire of any
+	// other lease takes one more request to the service. Default: 65,536.
 	Names int
 
 	// Floor is a lower bound of the tokens: every token that this Container grants is newer, even if a blob

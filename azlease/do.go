@@ -12,24 +12,25 @@ import (
 // service's lease operation of the same name. For a read, Do gets the properties of the blob. For a write, Do
 // stores the metadata of the blob again without changes.
 //
-// The service does not report lease IDs. A result therefore contains an ID only in two cases. In the first,
-// the request contained the ID. In the second, an acquire under that ID was refused through this Container,
-// and another holder has then handed the lease over to that ID. The result of a read contains the state of
-// the lease, and the owner, the duration and the token of the last grant. The service does not tell a read
-// how much time remains, so Until is the latest time at which the last grant of azlease can end. If the lease
-// is breaking, the value of Until also depends on the breaks that this Container has sent or read. The lease
-// can end after Until if a program without azlease has leased the blob since the last grant, or if the read
-// happens between the two steps of a grant.
+// The service does not report lease IDs. A result therefore contains an ID only in two cases. In the first
+// case, the request contained the ID. In the second case, this Container once sent an acquire under an ID,
+// the service refused the acquire, and another holder has later handed the lease over to that ID. The result
+// of a read contains the state of the lease, and the owner, the duration and the token of the last grant. The
+// answer of the service to a read does not contain the remaining time, so the field Until is the latest time
+// at which the last grant of azlease can end. If the lease is breaking, the value of Until also depends on
+// the breaks that this Container has sent or read. The lease can end after Until in two cases: a program
+// without azlease has leased the blob since the last grant, or a process has just acquired the lease and has
+// not written its token yet.
 //
-// The result of a refused request is empty, except if the renewal of a breaking lease is refused: Do then
-// requests the remaining time from the service, and the result contains it.
+// The result of a refused request is empty, with one exception. If the service refuses to renew a breaking
+// lease, Do requests the remaining time of the lease from the service, and returns this time in the result.
 //
-// Do refuses a request whose Version is older than 2012-02-12. Do drops fractions of a second from a duration
-// and from a break period, because the service counts time in whole seconds.
+// Do refuses a request whose Version is older than 2012-02-12. Because the service counts time in whole
+// seconds, Do rounds durations and break periods down to whole seconds.
 //
-// At most 64 requests of a Container are sent at a time, renewals and releases first. If the service can only
-// just renew the leases that were acquired through the Container, Do refuses to acquire another lease, with
-// an [engine.FullError].
+// At most 64 requests of a Container are sent at a time, renewals and releases first. If the service is so
+// busy that it could not renew one more lease in time, Do refuses to acquire another lease, and returns an
+// [engine.FullError].
 func (c *Container) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	res, err := c.do(ctx, name, req)
 	if err != nil {

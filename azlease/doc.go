@@ -21,16 +21,17 @@
 //
 // The service reports neither the ID under which a lease is locked nor the remaining time of the lease. A
 // read and a list therefore return no lease ID. Both return the state of the lease, and the owner, the
-// duration and the token of the last grant. There is one exception. If an acquire was refused through a
-// Container, the Container remembers the lease ID of that acquire. If another holder then hands the lease
-// over to this ID, a read returns the ID. For a leased blob, [lease.Result.MaxRemaining] is the whole
-// duration of the last grant. A finite lease can last longer if a program without azlease has leased the blob
-// since the last grant, or if a process has just acquired the lease and has not written its token yet. In
-// both cases, the lease lasts for at most a minute if no process renews it.
+// duration and the token of the last grant. There is one exception. If the service refuses an acquire, the
+// Container remembers the lease ID of that acquire. If another holder then hands the lease over to this ID, a
+// read returns the ID. For a leased blob, [lease.Result.MaxRemaining] is the whole duration of the last
+// grant. A finite lease can last longer if a program without azlease has leased the blob since the last
+// grant, or if a process has just acquired the lease and has not written its token yet. In both cases, the
+// lease lasts for at most a minute if no process renews it.
 //
-// A session.Session knows its own lease ID and measures the time since its own requests, so it needs neither
-// from the service. However, it cannot take over the lease of an earlier process with the same owner, because
-// it would need the lease ID of that process. [Container.Lease] therefore rejects the option TakeOver.
+// A session.Session knows its own lease ID, and computes the remaining time of its lease from the times of
+// its own requests. So a Session works although the service reports neither of the two. However, a Session
+// cannot take over the lease of an earlier process with the same owner, because it would need the lease ID of
+// that process. [Container.Lease] therefore rejects the option TakeOver.
 //
 // The service refuses to renew a breaking lease. azlease then still reports the remaining time, so that a
 // Session can continue its work until the grace period ends. The service rounds the remaining time down to

@@ -23,8 +23,8 @@ type sdkError struct {
 func (e *sdkError) Error() string { return e.text }
 func (e *sdkError) Unwrap() error { return e.err }
 
-// The map advice has the error codes of the service that no retry can overcome. For each code, it says how to
-// remove the cause of the error.
+// The keys of this map are the error codes of the service that no retry can overcome. The value of each key
+// says how to remove the cause of the error.
 var advice = map[string]string{
 	codeContainerNotFound:               "the container does not exist: create it",
 	"ContainerBeingDeleted":             "the container is being deleted: create it again, or use another",

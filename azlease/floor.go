@@ -14,16 +14,16 @@ import (
 )
 
 // FloorBlob is the name of a blob in each container. FloorBlob makes sure that fencing tokens keep rising
-// even if the metadata of a lease is lost. The metadata of FloorBlob has a number that only rises, the
-// generation. The epoch of a grant is a generation times 1<<32, plus the number of the grant in that
-// generation. A grant uses a new generation in three cases:
+// even if the metadata of a lease is lost. The metadata of FloorBlob contains the generation, which is a
+// number that never decreases. The epoch of a grant is a generation times 1<<32, plus the number of the grant
+// in that generation. A grant uses a new generation in three cases:
 //
 //   - The metadata has no epoch, because the blob is new or an upload has replaced the metadata.
 //   - The last grant has the last number of its generation.
 //   - The next epoch is not above [Options.Floor].
 //
-// After an upload, a grant uses a new generation even if the Container remembers an earlier epoch of the
-// lease, because another process might have written a higher epoch before the upload.
+// After an upload, the Container may still remember an epoch of the lease. The next grant uses a new
+// generation nevertheless, because another process might have written a higher epoch before the upload.
 //
 // A grant first gets the ETag of the lease's blob, then raises the generation, and writes its epoch only if
 // the blob still has that ETag. The new epoch is therefore higher than every earlier epoch of the lease.
@@ -39,9 +39,10 @@ const (
 )
 
 // A generationSource raises the generation in the floor blob. While one caller raises the generation, all new
-// callers wait, and then one of them raises it again for all of them. So a process that acquires a thousand
-// new leases at the same time raises the generation only a few times. Two grants of one lease never get the
-// same epoch, even in the same generation, because each write is conditional on the ETag of the lease's blob.
+// callers wait. Afterwards, one of the waiting callers raises the generation again, and all of them use the
+// result. So a process that acquires a thousand new leases at the same time raises the generation only a few
+// times. Two grants of one lease never get the same epoch, even in the same generation, because each write is
+// conditional on the ETag of the lease's blob.
 type generationSource struct {
 	client *blockblob.Client
 	lowest uint64        // the epoch of Options.Floor; every new generation begins above it
@@ -85,8 +86,8 @@ func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
 }
 
 // raiseGeneration raises the generation in the floor blob and returns the new generation. The new generation
-// is usually higher by one. It is higher by more if the epochs of the next generation would not be above
-// [Options.Floor].
+// is usually the old generation plus one. If the epochs of that generation are not above [Options.Floor], the
+// new generation is the lowest generation whose epochs are above [Options.Floor].
 func (f *generationSource) raiseGeneration(ctx context.Context) (uint64, error) {
 	for {
 		props, err := f.client.GetProperties(ctx, nil)

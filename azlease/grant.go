@@ -16,7 +16,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// maxTries is how often azlease tries a step that fails because another client has changed the blob.
+// The constant maxTries limits how many times azlease tries a step that fails because another client has
+// changed the blob.
 const maxTries = 5
 
 // acquire acquires the lease and then writes a new token to the blob. If the token cannot be written, acquire
@@ -67,13 +68,14 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 }
 
 // undo releases a lease that was acquired but has no token. If the context has ended, undo sends no request.
-// If the release arrives late, after the holder has acquired the lease again under the same ID, it has no
-// effect, because it is conditional on an ETag that the second acquire has changed. If undo fails, the holder
-// can still release the lease under the same ID, and a finite lease expires.
+// The release is conditional on the ETag of the blob. So if the release arrives after the holder has acquired
+// the lease again under the same ID, the release has no effect, because the second acquire has changed the
+// ETag. If the request of undo fails, the holder can still release the lease under the same ID. If the holder
+// does not release the lease, a finite lease still expires.
 //
 // The parameter epoch is the epoch that acquire might have written, or 0 if it has certainly written none. If
-// the blob has a token with another epoch for the same ID, another request has written that token, and undo
-// does not release the lease.
+// the blob has a token with another epoch for the same ID, another acquire has written that token. Because
+// the caller of that acquire might rely on the lease, undo then does not release the lease.
 func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
@@ -106,8 +108,8 @@ func (o operation) create() error {
 
 // issueGrant writes a new grant with the next epoch to the blob and returns the grant. The lease must be
 // locked under id. The parameter etag comes from the answer to the lease operation, or is "". The function
-// makeGrant gets the last grant, and returns the new one without its epoch. If makeGrant returns the last
-// grant unchanged, issueGrant writes nothing and returns that grant.
+// makeGrant is called with the last grant, and returns the new grant without an epoch. If makeGrant returns
+// the last grant unchanged, issueGrant writes nothing and returns that grant.
 //
 // The write has two conditions, which the service checks: the lease is locked under id, and the blob is still
 // in the version that contained the last grant. If another client has changed the blob, issueGrant reads the
@@ -144,8 +146,8 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 	return grant{}, o.busyError()
 }
 
-// nextEpoch returns the epoch of the grant after version v, which is usually the epoch of v plus 1. In the
-// following cases, nextEpoch returns the first epoch of a new generation:
+// nextEpoch returns the epoch of the next grant after version v. For example, if v has epoch 7, the next
+// epoch is usually 8. In the following cases, nextEpoch returns the first epoch of a new generation:
 //
 //   - The version v has no epoch.
 //   - An upload or a deletion has removed a grant that might be newer than the grant of v.
@@ -170,9 +172,9 @@ func (o operation) busyError() error {
 
 // versionAt returns the current version of the blob. The given ETag comes from the answer to a lease
 // operation, or is "". If the Container remembers the version with that ETag, versionAt sends no request.
-// Otherwise versionAt reads the blob under the given lease ID. If the metadata has no grant although the
-// Container remembers one, an upload or a deletion has removed the grant, and versionAt returns a version
-// with the remembered grant.
+// Otherwise versionAt reads the blob under the given lease ID. If the metadata contains no grant although the
+// Container remembers one, an upload or a deletion has removed the grant from the metadata. In this case,
+// versionAt returns a version with the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
 	known := o.known.get(o.name)
 	if etag != "" && known.etag == etag {
@@ -205,8 +207,8 @@ func (o operation) loadVersion(id lease.ID) (version, blob.GetPropertiesResponse
 }
 
 // storeMetadata writes the metadata of v, and returns the new ETag or the error of the SDK. The service
-// accepts the write only if the blob still has the ETag of v and, unless id is zero, the lease is locked
-// under id.
+// accepts the write only if the blob still has the ETag of v. If id is not zero, the lease must also be
+// locked under id.
 func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	conditions := ifMatch(v.etag)
 	if !id.IsZero() {
@@ -219,8 +221,8 @@ func (o operation) storeMetadata(v version, id lease.ID) (azcore.ETag, error) {
 	return etagOf(answer.ETag), nil
 }
 
-// errNoETag is the error for an answer whose ETag a proxy has removed, because the service always sends an
-// ETag.
+// errNoETag is the error for an answer without an ETag. The service itself always sends an ETag, so a proxy
+// must have removed it.
 var errNoETag = errors.New("azlease: the answer has no ETag, so no write can be made conditional: see which proxy removes it")
 
 // etagOf returns the ETag of an answer, or "" if it has none. No version of a blob has the ETag "".

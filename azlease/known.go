@@ -52,8 +52,9 @@ func (k *versionCache) put(name string, v version) {
 }
 
 // An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not report lease
-// IDs, but the metadata of a blob has the digest of the ID that holds the lease. By this digest, a waiting
-// process notices that the lease was handed over to its own ID.
+// IDs, but the metadata of a blob has the digest of the ID that holds the lease. When a holder hands its
+// lease over to the ID of a waiting process, the waiting process recognizes the digest of its ID in the
+// metadata.
 type askedIDs struct {
 	most int
 
@@ -78,7 +79,7 @@ func (k *askedIDs) add(id lease.ID) {
 	k.m[key] = id
 }
 
-// get returns the ID with the given digest, or the zero ID if no acquire with that ID was refused.
+// get returns the remembered ID with the given digest, or the zero ID if there is none.
 func (k *askedIDs) get(digest string) lease.ID {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 )
 
 // List implements [lease.Lister]. List yields an entry for every blob that is leased now, or that azlease has
-// leased before. Each entry has the data that a read returns, and therefore no lease ID. The Until of an
-// entry is the latest time at which the last grant of azlease can end, but the lease can end later in the
-// cases that [Container.Do] describes. The service sends the list in pages of up to 5,000 blobs, and each
-// page takes one request.
+// leased before. Each entry has the data that a read returns. An entry contains no lease ID, because the
+// service does not report lease IDs. The field Until of an entry is the latest time at which the last grant
+// of azlease can end. However, [Container.Do] describes two cases in which the lease can end later than
+// Until. The service sends the list in pages of up to 5,000 blobs, and each page takes one request.
 func (c *Container) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		pager := c.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix, Include: container.ListBlobsInclude{Metadata: true}})

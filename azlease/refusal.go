@@ -31,8 +31,8 @@ var refusalCodes = map[string]lease.Code{
 	"LeaseLost":                          lease.ErrEnded,
 }
 
-// codesWithoutBlob maps each action to the Code with which Do refuses the action if the blob does not exist,
-// as if the lease had never been granted. Do does not refuse a read or a write without a lease ID.
+// codesWithoutBlob contains, for each action, the Code that Do returns if the blob does not exist. It is the
+// Code for a lease that was never granted. Do does not refuse a read or a write without a lease ID.
 var codesWithoutBlob = map[lease.Action]lease.Code{
 	lease.ActionRenew:   lease.ErrIDMismatch,
 	lease.ActionRelease: lease.ErrIDMismatch,

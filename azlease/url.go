@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease/open"
 )
 
-// A program that imports this package can open azblob:// URLs with [open.Store]. The credentials are taken
-// from AZURE_STORAGE_CONNECTION_STRING, or from AZURE_STORAGE_KEY and, unless the URL has the account,
+// A program that imports this package can open azblob:// URLs with [open.Store]. If the URL contains no
+// account and the variable AZURE_STORAGE_CONNECTION_STRING is set, the credentials are taken from this
+// variable. Otherwise the key is taken from AZURE_STORAGE_KEY, and the account from the URL or from
 // AZURE_STORAGE_ACCOUNT.
 func init() { open.Register("azblob", "azblob://[ACCOUNT/]CONTAINER", openURL) }
 

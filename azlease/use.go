@@ -20,8 +20,8 @@ func (o operation) read(id lease.ID) (lease.Result, error) {
 	res := propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration)
 	switch asked := o.asked.get(v.holder); {
 	case res.Record.State == lease.Leased && id.IsZero() && !asked.IsZero():
-		// The last token was written for an ID of this process. If the lease is locked under that ID,
-		// another holder has handed it over.
+		// The last token was written for an ID of this process. If this process now holds the lease under
+		// that ID, another holder has handed the lease over.
 		if ours, err := o.read(asked); err == nil {
 			return ours, nil
 		}
@@ -57,8 +57,8 @@ func propertiesResult(id lease.ID, g grant, state *azl.StateType, kind *azl.Dura
 	return newResult(id, s, g, 0, min(g.duration, limits.MaxPeriod))
 }
 
-// write reads the metadata of the blob and stores it again, as [lease.ActionWrite] demands. If id is not
-// zero, the write succeeds only while the lease is locked under id.
+// The method write stores the current metadata of the blob again, as [lease.ActionWrite] demands. If id is
+// not zero, the write succeeds only while the lease is locked under id.
 func (o operation) write(id lease.ID) (lease.Result, error) {
 	for range maxTries {
 		v, props, err := o.loadVersion(id)
