@@ -13,10 +13,10 @@ import (
 // its own clock. A Renewal returns [lease.ErrConflict] if the record has changed or the lease has ended.
 type Renewal func(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error)
 
-// NewAuthority returns an authority over s, whose server has a clock. The authority behaves like that of
-// [lease.NewAuthority], but sends fewer requests to the server. To renew, change or release a lease, it does
-// not load the current record first, but uses the record that it wrote last, which is in m. The remembered
-// record is enough, because:
+// NewAuthority returns an authority that stores its records in s. The parameter s must be the store of a
+// server that has a clock. The authority behaves like that of [lease.NewAuthority], but sends fewer requests
+// to the server. To renew, change or release a lease, it does not load the current record first, but uses the
+// record that it wrote last, which is in m. The remembered record is enough, because:
 //
 //   - The result of a change or a release does not depend on the time.
 //   - The server computes the end of a renewed lease from its own clock.
@@ -36,7 +36,8 @@ func NewAuthority(s lease.Store, renew Renewal, m *Memory) lease.Authority {
 	return wrap.Authority(&authority{noting, lease.NewAuthority(wrap.Store(noting, s)), renew}, lease.NewAuthority(s))
 }
 
-// The authority is a pointer, because callers may compare authorities, but a Renewal cannot be compared.
+// An authority is always used as a pointer, because callers can then compare two authorities. Two values of
+// this type could not be compared, because a Renewal is a function.
 type authority struct {
 	store  store
 	loads  lease.Authority
@@ -61,8 +62,8 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 
 // tryRemembered applies req to the remembered record, and writes the new record with one request to the
 // server. If the caller has to load the current record instead, tryRemembered returns [lease.ErrConflict].
-// This is so if no record is remembered, ctx is done, the write conflicts, or no write would be needed. In
-// these cases, the remembered record may be out of date.
+// The caller has to load the record if no record is remembered, if ctx is done, if the write conflicts, or if
+// the request needs no write. In these cases, the remembered record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

@@ -11,17 +11,17 @@ import (
 // A Batcher sends the renewals of many leases in one request. It can also be used for requests of another
 // kind, but the comments of its fields and methods speak of renewals.
 //
-// While the number of running requests is below the field Few, each renewal is sent as a request of its own.
-// When the number of running requests has reached Few, further renewals wait until the Gate lets the next
-// request through. The Batcher decides only at that moment which renewals the request contains: the most
-// urgent ones, and none that could no longer be answered in time.
+// The field Few is a number of running requests. As long as fewer requests are running, each renewal is sent
+// as a request of its own. Otherwise a renewal waits until the Gate lets the next request through. Only then
+// does the Batcher choose the renewals for that request. It chooses the most urgent renewals, and skips those
+// for which the answer would come too late.
 //
 // The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
 	// Send sends the given renewals in one request, and returns the answers in the same order. As soon as the
 	// request has ended, Send must call the method [Pass.Leave] of the given Pass. For a single renewal, ctx
-	// is the context of its caller. For several renewals, ctx ends later than the contexts of all callers, so
-	// that a caller who stops waiting does not end the renewals of the others.
+	// is the context of its caller. For a batch of renewals, ctx ends later than the contexts of all callers,
+	// so that a caller who stops waiting does not end the renewals of the others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
 	// Kind describes one renewal to the Gate. The Name and Partial of Kind are not used.
@@ -164,7 +164,8 @@ func (b *Batcher[Q, A]) sendNext() {
 			last = deadline
 		}
 	}
-	// ctx ends late, because clients close the connection of a canceled request.
+	// The context of a batch ends later than the contexts of its callers. Otherwise the client library would
+	// cancel the request when a caller stops waiting, and would close the connection.
 	sent := time.Now()
 	left := last.Sub(sent)
 	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
@@ -189,7 +190,8 @@ func (b *Batcher[Q, A]) most() int {
 }
 
 // resize adapts the size of the requests, because a slow server would otherwise answer all renewals too late.
-// If an answer took a quarter of the time that a caller waits, the size is halved. Otherwise it grows slowly.
+// If an answer takes more than a quarter of the time for which a caller waits, resize halves the number of
+// renewals in a request. Otherwise resize increases that number slowly.
 func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,9 +202,9 @@ func (b *Batcher[Q, A]) resize(took, patience time.Duration) {
 	}
 }
 
-// measure tells the Gate whether enough renewals are waiting to fill a request. The Gate cannot see this
-// itself: if this machine is the bottleneck, and not the server, renewals queue up in the Batcher although
-// the Gate would let another request through. The caller holds the lock.
+// The method measure tells the Gate whether the queue of the Batcher contains enough renewals for a full
+// request. The Gate cannot see the queue of the Batcher. If this machine is slower than the server, renewals
+// queue up in the Batcher although the Gate would let another request through. The caller holds the lock.
 func (b *Batcher[Q, A]) measure() {
 	behind := b.Kind.Urgent && b.waiting.len() >= b.most()
 	switch {
@@ -214,8 +216,10 @@ func (b *Batcher[Q, A]) measure() {
 	b.behind = behind
 }
 
-// take removes the renewals of the next request from the queue, at most the given number. If it is too late
-// for a renewal, take returns an error to its caller instead. The caller of take holds the lock.
+// The method take removes the renewals of the next request from the queue, and returns them. The parameter
+// most is the maximum number of renewals in the result. If a renewal can no longer be answered in time, its
+// caller gets an error, and the result does not contain this renewal. The caller of the method take holds the
+// lock.
 func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
 	now := time.Now()
 	for b.waiting.len() > 0 && len(batch) < most {

@@ -14,8 +14,8 @@
 //     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock.
 //     Otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is
 //     about to renew it.
-//  3. Write List with the function [List], which checks the prefix and yields the error that ends the list.
-//     Make the entries with [ListEntry].
+//  3. Use the function [List] to implement the method List of the store. The function checks the prefix, and
+//     yields the error that ends the list. Make the entries with [ListEntry].
 //  4. In Watch, add the watch to [Watches]. After each change for which [NeedsSignal] returns true, signal
 //     the watches of the name. Close the channels whenever a signal may have been lost. If the server cannot
 //     notify its clients, use a [Poller], which does all of this.
@@ -26,7 +26,8 @@
 //  7. Give the store a method Authority that returns the result of [NewAuthority]. Its renewals and releases
 //     overtake other requests, and if the server can renew a lease in one request, so does the authority. A
 //     [Store] already has such a method.
-//  8. If a call of the client library may not return when its context ends, make it with [Call].
+//  8. Some client libraries do not always return when the context of a call ends. If yours does not, make its
+//     calls with [Call].
 //  9. Register a URL with package open, and run the suites with leasetest/enginetest.
 //
 // docs/write-a-store.md shows each step with the code of a small store.
@@ -37,9 +38,10 @@
 // lease ends, but how much time the lease had left when the entry was committed. When a process first reads a
 // version of the entry, it starts to count down the remaining time on its own monotonic clock.
 //
-// A process reads an entry later than the entry was committed, so the end that the process computes is an
-// upper bound: it is never earlier than the real end. A waiting process may therefore notice the end of a
-// lease late, but never too early. For this, the clocks of all processes must run at nearly the same rate.
+// A process reads an entry only after the entry was committed. The process therefore starts to count down
+// late, and the end that it computes is an upper bound: it is never earlier than the real end. A waiting
+// process may therefore notice the end of a lease late, but never too early. For this, the clocks of all
+// processes must run at nearly the same rate.
 //
 // The disadvantage is that a process that has just started may have to wait for the whole duration of a lease
 // before it can take over the lease of a crashed holder.
@@ -63,7 +65,8 @@
 //
 // For all watched names, and for a limited number of others, a Store remembers when it first read the current
 // version of the lease. If the Store has dropped a name, it starts a new countdown when it next reads the
-// record of that name. A late countdown can delay the next holder, but cannot end a lease too early.
+// record of that name. Because the new countdown starts late, the next holder may have to wait longer, but no
+// lease ends too early.
 //
-// What the Store remembers also saves requests to the server: see [StoreAuthority].
+// A [StoreAuthority] also uses the remembered entries to send fewer requests to the server.
 package engine

@@ -14,7 +14,8 @@ type stopwatch struct {
 	faster float64 // by what fraction another clock may run faster: (1+e)/(1-e) - 1
 }
 
-// start starts the stopwatch. The parameter drift is the largest relative error of the rate of any clock.
+// start starts the stopwatch. The last parameter limits by how much a clock can run too fast or too slow. For
+// example, with a drift of 0.001, a clock can gain or lose at most 1 ms in each second.
 func (c *stopwatch) start(injected lease.Clock, drift float64) {
 	c.faster = (1+drift)/(1-drift) - 1
 	c.Start(injected)

@@ -29,8 +29,8 @@ type Entry struct {
 	// Store do not apply to such a lease.
 	Foreign bool
 
-	// Unwritten is true if the Epoch was not written by a Swap of this library, but comes from a number of
-	// the server that rises with every write, such as a revision. The Store adds [Options.Floor] to such an
+	// Unwritten is true if no Swap of this library has written the Epoch. Such an Epoch comes from a number
+	// that the server increases at every write, such as a revision. The Store adds [Options.Floor] to such an
 	// Epoch.
 	Unwritten bool
 }
@@ -41,9 +41,9 @@ type NamedEntry struct {
 	Entry
 }
 
-// Retained is a record in the form in which a [Backend] writes it. A Retained contains the time that was left
-// when the record was written. It does not contain the time at which the lease ends, because the clocks of
-// other processes may differ.
+// Retained is a record in the form in which a [Backend] writes it. It contains the remaining time of the
+// lease when the record was written. It does not contain the time at which the lease ends, because the clocks
+// of other processes may differ.
 type Retained struct {
 	Record lease.Record  // the record, with a zero Until
 	Left   time.Duration // the time left; never negative; 0 if the state of the record does not end by itself
@@ -52,8 +52,9 @@ type Retained struct {
 // resolution is the unit of Left.
 const resolution = time.Millisecond
 
-// toRetained converts the record r to a Retained. If r.Until is set, toRetained computes the time left from
-// now until r.Until, rounded up to whole milliseconds, and at least one millisecond.
+// toRetained converts the record r to a Retained. If r.Until is set, toRetained computes the remaining time
+// from now until r.Until, and rounds it up to whole milliseconds. If less than one millisecond is left, the
+// result contains one millisecond.
 func toRetained(r lease.Record, now time.Time) Retained {
 	k := Retained{Record: r}
 	if !r.Until.IsZero() {
@@ -137,10 +138,10 @@ func (k Retained) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any
-// white space and any escapes. If the data is not a valid object, a member occurs twice, or a value is not
-// in the form in which MarshalJSON writes it, UnmarshalJSON leaves *k unchanged and returns an error that
-// wraps [lease.ErrCorrupt].
+// UnmarshalJSON decodes an object that MarshalJSON returned. The members may be in any order, with any white
+// space and any escapes. UnmarshalJSON rejects data that is not a valid object, an object in which a member
+// occurs twice, and a value that MarshalJSON would write in another form. In these cases, UnmarshalJSON
+// leaves *k unchanged, and returns an error that wraps [lease.ErrCorrupt].
 func (k *Retained) UnmarshalJSON(data []byte) error {
 	text, left, err := split(data)
 	if err != nil {
@@ -209,7 +210,7 @@ func split(data []byte) (record []byte, left string, err error) {
 	return append(record, '}'), left, nil
 }
 
-// ruleOf returns the text of err, which comes from Record.UnmarshalJSON, without the rejected value.
+// ruleOf returns the text of an error of Record.UnmarshalJSON, but leaves out the rejected value.
 func ruleOf(err error) string {
 	var bad *lease.FieldError
 	if !errors.As(err, &bad) {

@@ -20,8 +20,8 @@ type flow struct {
 	cut      time.Time     // when the limit was last reduced
 }
 
-// The constant fewest is the number of requests that may be running even if the server does not answer. With
-// a lower limit, a few requests that have no deadline and never end could block all others.
+// The flow never reduces its limit below this number of running requests, even if the server stops answering.
+// With a lower limit, a few requests that have no deadline and never end could block all others.
 const fewest = 4
 
 func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
@@ -44,8 +44,9 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
-// kept returns how many requests that are not urgent may go before urgent ones, as long as no lease will soon
-// be lost. Without these, a list would get no answer while the server is slightly too slow for all renewals.
+// The function kept returns how many requests that are not urgent may be running while urgent requests wait.
+// If a held lease could soon be lost, all of these requests have to wait. Without this reserve, a list would
+// get no answer for as long as the renewals alone keep the server busy.
 func kept(limit int) int { return limit / 8 }
 
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
@@ -71,7 +72,8 @@ func (f *flow) queued(urgent bool) int {
 	return f.other.Len()
 }
 
-// free reports whether the limit allows another request, either an urgent one or one of the others.
+// The method free reports whether the limit allows another request. The parameter urgent says whether that
+// request is urgent.
 func (f *flow) free(urgent bool) bool {
 	limit := int(f.limit)
 	if urgent || f.others < kept(limit) {
@@ -80,7 +82,7 @@ func (f *flow) free(urgent bool) bool {
 	return f.underWay < limit-spare(limit)
 }
 
-// first reports whether the next request to be sent is an urgent one.
+// The method first reports whether the flow should send an urgent request next.
 func (f *flow) first(now time.Time) (urgent bool) {
 	if f.urgent.len() == 0 || f.other.Len() == 0 || f.others >= kept(int(f.limit)) {
 		return f.urgent.len() > 0
@@ -88,7 +90,7 @@ func (f *flow) first(now time.Time) (urgent bool) {
 	return !now.Before(f.urgent.first().calm)
 }
 
-// A request counts as under way from the call of send to the call of over.
+// The method send must be called when a request begins, and the method over when the request has ended.
 func (f *flow) send(urgent bool) { f.count(urgent, 1) }
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
 
@@ -128,7 +130,8 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 }
 
 // pass sends the requests whose turn it is. pass drops requests that would be answered too late, unless no
-// other request is running. If all were dropped, no answer would ever show that the server has become faster.
+// other request is running. If pass dropped all requests, no answer would ever show that the server has
+// become faster.
 func (f *flow) pass(now time.Time) {
 	for f.waiting() {
 		urgent := f.first(now)
@@ -147,7 +150,8 @@ func (f *flow) pass(now time.Time) {
 // late reports whether a request that is sent now would probably be answered after its deadline.
 func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
 
-// next removes the first waiting request, either of the urgent ones or of the others, and returns it.
+// The method next removes the first request from one of the two queues, and returns it. The parameter urgent
+// says whether to use the queue of the urgent requests.
 func (f *flow) next(urgent bool) *waiter {
 	if urgent {
 		return f.urgent.next()

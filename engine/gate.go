@@ -11,8 +11,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// ErrTooLate is wrapped by the error of a request that was not sent, because the server could no longer have
-// answered it before the deadline of its context.
+// ErrTooLate means that the Gate did not send a request. When it was the turn of the request, the server
+// could no longer have answered it before the deadline of its context.
 var ErrTooLate = errors.New("too late to be answered in time")
 
 // A Gate protects the leases of a process while the server of a store is overloaded. The Gate decides which
@@ -50,8 +50,9 @@ func (g *Gate) Spare() int { return spare(g.flow.most) }
 // A Request tells a [Gate] what is about to be sent to the server, so that the Gate can decide when. The zero
 // Request is not urgent.
 type Request struct {
-	// Urgent lets the request overtake all requests that are not urgent. Renewals are urgent because a late
-	// renewal loses a lease, and releases because fewer leases have to be renewed after them.
+	// Urgent lets the request overtake all requests that are not urgent. Renewals should be urgent, because a
+	// late renewal loses a lease. Releases should be urgent, too, because a released lease needs no more
+	// renewals.
 	Urgent bool
 
 	// Name is the name of the lease to renew. The Gate sends the waiting renewals in the order in which their
@@ -72,8 +73,8 @@ type Request struct {
 	Partial bool
 }
 
-// The method times returns a description of one request to the server that contains n requests like r. The
-// parameter most is the largest number of requests that it could contain.
+// This method returns the description of a batch: one request to the server that does the work of n requests
+// like r. The last parameter is the maximum size of a batch.
 func (r Request) times(n, most int) Request {
 	r.Renewals, r.Others, r.Partial = n*r.Renewals, n*r.Others, r.Renewals > 0 && n < most
 	return r
@@ -84,8 +85,8 @@ func (r Request) times(n, most int) Request {
 // begins only when Enter returns.
 //
 // If ctx ends first, or if the request could no longer be answered in time, Enter returns an error that wraps
-// [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate]. The request must then not be sent. The error is a
-// [*FullError] if the reason is probably that the renewals of the held leases keep the server busy.
+// [lease.ErrUnsent] and either ctx.Err() or [ErrTooLate]. The request must then not be sent. If the server is
+// probably too busy with the renewals of the held leases, the error is a [*FullError].
 func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	if err := ctx.Err(); err != nil {
 		return Pass{}, &unsentError{err}
@@ -130,7 +131,8 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	return Pass{}, g.unsent(r, err)
 }
 
-// unsent returns the error of a request that was not sent because of err. The caller holds the lock.
+// The method unsent returns the error for a request that the Gate did not send. The parameter err is the
+// reason. The caller holds the lock.
 func (g *Gate) unsent(r Request, err error) error {
 	if r.Urgent || !g.room.nearlyFull() {
 		return &unsentError{err}
@@ -199,8 +201,9 @@ func (g *Gate) fallBehind(n int) {
 	g.behind += n
 }
 
-// needed returns the time by which a request must be answered. For a lease that the store holds, this is the
-// end of the lease. For any other request, it is the deadline of ctx, or the current time.
+// needed returns the time by which a request must be answered. The renewal of a held lease must be answered
+// before the end of the lease. Any other request must be answered before the deadline of ctx. If ctx has no
+// deadline, the result is the current time.
 func (g *Gate) needed(ctx context.Context, name string) time.Time {
 	if g != nil {
 		g.mu.Lock()
@@ -235,8 +238,8 @@ func (g *Gate) Admit(name string, d time.Duration) error {
 	return g.room.admit(time.Now(), name, d)
 }
 
-// Note tells the Gate which record the store has written under a name, so that the Gate knows which leases
-// the store holds. If another client has replaced the record, pass the zero Record.
+// Note must be called when the store has written a record under a name, because the Gate must know which
+// leases this process holds. If another client has replaced the record, pass the zero Record.
 func (g *Gate) Note(name string, r lease.Record) {
 	if g == nil {
 		return
@@ -246,10 +249,10 @@ func (g *Gate) Note(name string, r lease.Record) {
 	g.room.note(time.Now(), name, r)
 }
 
-// A FullError reports that a lease was not acquired, or a record not read, because the server is busy with
-// the renewals of the leases that the store holds. A FullError wraps [lease.ErrUnsent], because the request
-// was certainly not carried out. If the request waited in vain, the FullError also wraps [ErrTooLate] or the
-// error of the context.
+// A FullError means that a request was refused, because the server is busy with the renewals of the leases
+// that this process holds. The request was an acquire, or another request that is not urgent, such as a read.
+// A FullError wraps [lease.ErrUnsent], because the request was certainly not carried out. If the request
+// waited in vain, the FullError also wraps [ErrTooLate] or the error of the context.
 type FullError struct {
 	Asked  float64 // how many renewals a second the held leases need, together with the one that was refused
 	Does   float64 // how many requests a second the server has carried out lately, where each renewal counts as one
@@ -257,7 +260,8 @@ type FullError struct {
 	err    error
 }
 
-// Error says how many renewals a second the held leases need, and how many the server can do.
+// Error returns a text that compares two numbers: how many renewals are needed per second, and how many
+// renewals the server can do per second.
 func (e *FullError) Error() string {
 	text := fmt.Sprintf("%d leases are held, and the store is asked for %.0f renewals a second and does %.0f: use longer Durations, or another server", e.Leases, e.Asked, e.Does)
 	if e.err != nil {
@@ -266,7 +270,8 @@ func (e *FullError) Error() string {
 	return "no room for another lease: " + text
 }
 
-// Unwrap returns [lease.ErrUnsent] and, if the request waited in vain, the reason for which it was not sent.
+// Unwrap returns [lease.ErrUnsent]. If the request has waited, Unwrap also returns the reason why the request
+// was not sent.
 func (e *FullError) Unwrap() []error { return unsent(e.err) }
 
 type unsentError struct{ err error }

@@ -8,8 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// Do calls f as soon as the Gate lets the request r through, and returns the error of f or, if f was not
-// called, of [Gate.Enter]. The request is urgent if r.Urgent is set or [IsUrgent] returns true for ctx.
+// Do calls f as soon as the Gate lets the request r through, and returns the error of f. If the Gate does not
+// let the request through, Do returns the error of [Gate.Enter]. The request is urgent if r.Urgent is set or
+// [IsUrgent] returns true for ctx.
 //
 // f must send the request, and must not return before the request has ended. If f returns nil or an error
 // with a [lease.Code], such as [lease.ErrConflict], the server has answered. After any other error, for
@@ -46,10 +47,10 @@ func isAnswer(err error) bool {
 // parameter of f tells the Gate how to treat the request: f passes it to [Gate.Do] or [Gate.Enter], unless f
 // sends the request through a [Batcher].
 //
-// If the new record is a grant for which the server is too busy, Swap returns the error of [Gate.Admit], and
-// does not call f. Otherwise the error of f tells the Gate whether the store now holds the lease. The error
-// nil means that f has written the new record. The error [lease.ErrConflict] means that another client may
-// have the lease.
+// If the new record grants a lease, but the server is too busy to renew one more lease, Swap returns the
+// error of [Gate.Admit], and does not call f. Otherwise the error of f tells the Gate whether the store now
+// holds the lease. The error nil means that f has written the new record. The error [lease.ErrConflict] means
+// that another client may have the lease.
 func (g *Gate) Swap(name string, old, next lease.Record, f func(Request) error) error {
 	var r Request
 	switch grants := next.Epoch > old.Epoch; {

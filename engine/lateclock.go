@@ -15,10 +15,11 @@ const (
 	clockDrift      = 0.001 // the largest error of the rate of a holder's clock
 )
 
-// A LateClock finds leases that have ended although the server's clock, which was set back, does not show it.
-// A holder renews its lease before the remaining time of the record is over, and each renewal changes the
-// version. So if this process has seen the same version for longer than the remaining time, the lease has
-// ended. If a renewal comes after all, the next Swap fails, because the renewal has changed the version.
+// A LateClock corrects errors that occur when the clock of a server was set back. It finds leases that have
+// already ended, although they have not ended by the clock of the server. A holder renews its lease before
+// the remaining time of the record is over, and each renewal changes the version. So if this process has seen
+// the same version for longer than the remaining time, the lease has ended. If the holder nevertheless renews
+// the lease later, the renewal changes the version, so a Swap that is based on the old version fails.
 type LateClock struct {
 	Server string       // the name of the product, for the log
 	Logger *slog.Logger // gets a warning at most once a minute; nil means slog.Default() at the time of the warning
@@ -36,8 +37,9 @@ type seenRecord struct {
 }
 
 // Correct returns snap. If the lease has ended although snap does not show it, Correct first sets snap.Now to
-// the end of the lease. The last parameter is the time by which the clock of the server lags behind the last
-// change of the record.
+// the end of the lease. The last parameter says by how much the time of the last change of the record is
+// later than the clock of the server. For example, it is 5 s if the record was changed at 12:00:05, and the
+// clock of the server now shows 12:00:00.
 func (c *LateClock) Correct(name string, snap lease.Snapshot, behind time.Duration) lease.Snapshot {
 	left := snap.Record.Until.Sub(snap.Now)
 	c.mu.Lock()

@@ -7,11 +7,11 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// List makes the sequence that the method List of a [lease.Lister] or a [Backend] returns for the given
-// prefix. The caller's function reads the leases, for example page by page, and yields each of them. If one
-// lease cannot be read, the function yields it with the error. If the function cannot read the rest, it
-// returns an error, which List yields last. When yield returns false, the function must return, and List
-// ignores its result.
+// List helps to implement the method List of a [lease.Lister] or a [Backend]: that method can return the
+// sequence that this function returns. The caller's function reads the leases, for example page by page, and
+// yields each of them. If one lease cannot be read, the function yields it with the error. If the function
+// cannot read the rest, it returns an error, which List yields last. When yield returns false, the function
+// must return, and List ignores its result.
 //
 // If [lease.CheckName] rejects the prefix, or if ctx is done, List yields only the error, and does not call
 // the function. If ctx is done at the end, its error is yielded last, because the list may then be

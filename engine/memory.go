@@ -7,9 +7,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// DefaultMemory is the default of the option Names of stores that have a [Memory]. It exceeds the number of
-// leases that a process is likely to hold, because renewing a lease that is not in the Memory takes two
-// requests.
+// DefaultMemory is the default of the option Names of stores that have a [Memory]. The default is higher than
+// the number of leases that a process is likely to hold, so that all of them are in the Memory. The renewal
+// of a lease that is not in the Memory takes two requests instead of one.
 const DefaultMemory = 1 << 20
 
 // A Memory stores the last record that was written for each lease that a store holds, up to a maximum number
@@ -32,9 +32,9 @@ func (m *Memory) Len() int {
 	return len(m.byName)
 }
 
-// Note tells m the result of a Swap. If the Swap has succeeded and the record is Leased, Note stores the
-// Snapshot of the lease. If the Swap has failed, or if the record is not Leased, Note deletes what m has
-// stored for the lease. If err wraps [lease.ErrUnsent], Note changes nothing. If m is full, Note deletes the
+// Note must be called with the result of each Swap. If the Swap has succeeded and the record is Leased, m
+// stores the Snapshot of the lease. If the Swap has failed, or if the record is not Leased, m deletes what it
+// has stored for the lease. If err wraps [lease.ErrUnsent], m does not change. If m is full, it deletes the
 // record of another name, chosen at random.
 func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if errors.Is(err, lease.ErrUnsent) {

@@ -8,9 +8,9 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// An observation is what a Store knows about a name: the newest entry that the Backend has returned, and a
-// lower and an upper bound of the time at which the state of this entry ends. All times are elapsed times of
-// the Store's clock.
+// An observation contains what a Store knows about a name: the newest entry that the Backend has returned,
+// and the earliest and the latest time at which the state in this entry can end. All times are elapsed times
+// of the Store's clock.
 type observation struct {
 	Entry
 	nextAfter time.Duration // no later entry was committed before this time
@@ -34,10 +34,11 @@ func newAged(e Entry, nextAfter, now, earliest time.Duration) observation {
 	return observation{Entry: e, nextAfter: nextAfter, at: now, high: add(now, e.Left), lowStart: earliest, lowLeft: e.Left}
 }
 
-// When a newer entry has been read, mergedWith merges its observation with the old observation, and returns
-// the result. If both entries are breaks with the same ID and Epoch, the result has the earlier of their
-// upper bounds and the earlier of their lower bounds. Otherwise the result is the observation of the newer
-// entry.
+// When the Store has read a newer entry, mergedWith computes the new observation of the name. The parameter
+// next is the observation of the newer entry alone. If both records are Breaking with the same ID and Epoch,
+// both breaks belong to the same term of the lease, and a break can only shorten it. The result then has the
+// earlier of the two upper bounds, and also the earlier of the two lower bounds. Otherwise the result is the
+// observation of the newer entry.
 func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	a, b := old.Record, next.Record
 	if a.State == lease.Breaking && b.State == lease.Breaking && a.ID == b.ID && a.Epoch == b.Epoch {
@@ -49,9 +50,10 @@ func (old *observation) mergedWith(next observation, c *stopwatch) observation {
 	return next
 }
 
-// leftAtLeast returns how much time is certainly left at the given time until the state of the lease ends.
-// The result holds even if another clock runs faster than c, provided that both stay within
-// [Options.MaxClockDrift]. If the observation has no lower bound, the result is zero or negative.
+// leftAtLeast returns the shortest time that can be left until the state of the lease ends. The last
+// parameter is the elapsed time from which this time is counted. The result holds even if another clock runs
+// faster than c, provided that both stay within [Options.MaxClockDrift]. If the observation has no lower
+// bound, the result is zero or negative.
 func (o *observation) leftAtLeast(c *stopwatch, now time.Duration) time.Duration {
 	return o.lowLeft - c.maxElsewhere(now-o.lowStart)
 }
@@ -108,7 +110,8 @@ func (s *observations) get(name string, touch bool) *observation {
 	return &n.observation
 }
 
-// put adds the observation of a new name. If there are too many, put drops the least recently used name.
+// The method put adds the observation of a new name. If the limit of names is exceeded, the method drops the
+// least recently used name.
 func (s *observations) put(name string, o observation) *observation {
 	n := &named{name: name, observation: o}
 	s.byName[name] = n
@@ -118,8 +121,8 @@ func (s *observations) put(name string, o observation) *observation {
 	return &n.observation
 }
 
-// markUsed makes a name, which must not be pinned, the most recently used one. If there are too many,
-// markUsed drops the least recently used name.
+// markUsed makes a name the most recently used one. The name must not be pinned. If the limit of names is
+// exceeded, markUsed drops the least recently used name.
 func (s *observations) markUsed(n *named) {
 	if s.isFull() {
 		oldest := s.recent.Back()

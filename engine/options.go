@@ -8,12 +8,13 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// HighestFloor is the highest epoch that a Floor can have. With a higher Floor, a store could grant no token,
-// because no newer token exists.
+// HighestFloor is the highest epoch that a Floor can have. If the Floor were higher, no token could be newer
+// than the Floor, so a store could not grant a lease.
 const HighestFloor = math.MaxInt64 - 1
 
-// CheckOptions checks the options that most stores have, and returns the epoch of floor, or 0 if floor is
-// empty. The last parameter is the highest epoch that the floor may have. Most stores pass [HighestFloor].
+// CheckOptions checks the options that most stores have, and returns the epoch of the given floor. If the
+// floor is empty, this epoch is 0. The last parameter is the highest epoch that the floor may have. Most
+// stores pass [HighestFloor].
 //
 // CheckOptions rejects Limits that are out of range, a negative number of names, and a floor that is
 // malformed or too high. The error is then a [*lease.FieldError] that names the field, such as Options.Names.

@@ -16,20 +16,21 @@ import (
 // Poller reads the versions of all watched leases, and signals the leases whose version has changed. One
 // goroutine polls for all watches, and runs only while there are any.
 //
-// The Poller signals a change at its next poll, even if the process that made the change has crashed. With
-// the default interval, the signal therefore comes after at most 1 s and the time that one Read takes. While
-// Read fails, signals are late, but none is lost, because the next successful Read shows what has changed.
+// The Poller signals a change at its next poll, even if the process that made the change has crashed. For
+// example, with the default interval and a Read that takes 200 ms, the signal comes after at most 1.2 s.
+// While Read fails, signals are late, but none is lost, because the next successful Read shows what has
+// changed.
 //
 // The exported fields must be set before the first call. A Poller is safe for concurrent use.
 type Poller struct {
 	// Every is the time between two polls. Default: 1 s.
 	Every time.Duration
 
-	// The function Read reads the versions of the given names, and calls the function seen with each name and
-	// its version. A version is any text that differs after each change for which [NeedsSignal] returns true.
-	// For a name without a record, pass a text that cannot be the version of a record, such as "". For a
-	// record that cannot be read, pass the text of the error. A name that Read does not pass to seen counts
-	// as unchanged.
+	// The function Read reads the versions of the given names, and reports each of them by calling its last
+	// parameter with the name and the version. A version is any text that differs after each change for which
+	// [NeedsSignal] returns true. For a name without a record, pass a text that cannot be the version of a
+	// record, such as "". For a record that cannot be read, pass the text of the error. A name that Read does
+	// not pass to seen counts as unchanged.
 	//
 	// Read should need only one request, even for many names. The context of Read ends after 10 s, or when
 	// the Poller is closed. After an error, the Poller calls Read again. After a [lease.PermanentError], the
@@ -121,7 +122,8 @@ func (p *Poller) Changed(name, version string) {
 }
 
 // Names returns the names that are watched now. If your function Read has to wait, for example for a lock, it
-// should call Names after that, to include the names of watches that have begun in the meantime.
+// should call Names when it has finished waiting. The result then includes the names of watches that have
+// begun in the meantime.
 func (p *Poller) Names() []string {
 	if w := p.current(); w != nil {
 		return slices.Collect(maps.Keys(w.All()))
@@ -163,7 +165,8 @@ func (p *Poller) current() *Watches[string] {
 	return p.watches
 }
 
-// poll polls until no watch is left, Read returns a permanent error, or ctx ends.
+// The method poll ends when no watch is left, when Read has returned a permanent error, or when ctx has
+// ended. Until then, it polls all watched names.
 func (p *Poller) poll(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(p.Every, time.Second))
 	defer tick.Stop()
@@ -201,7 +204,7 @@ func (p *Poller) watchedNames(ctx context.Context) (names []string, last bool) {
 	return names, len(names) == 0
 }
 
-// lose closes the channels of all watches after a permanent error.
+// The method lose must be called after a permanent error. It closes the channels of all watches.
 func (p *Poller) lose(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,17 +11,19 @@ import (
 )
 
 // A RevisionReader is a [Backend] whose Revisions order the entries of all names, and not only those of one
-// name. With such a Backend, a holder whose lease is broken can use more of the grace.
+// name. With such a Backend, a holder whose lease is broken can go on with its work for a longer part of the
+// grace period.
 //
-// The grace begins when the break is committed. The holder's Store only knows that this happened after the
-// Store last knew the record to be unchanged, and counts the grace from that time. Without a RevisionReader,
-// that time is the last renewal, or the last poll that called [Store.Observe]. With a RevisionReader, the
-// Store also reads the Revision while it holds and watches a lease but writes nothing. For a lease of 30 s,
-// the Store does so after 2 s without a write, a fifteenth of the duration. For a lease of one minute or
-// more, the Store does so after 4 s without a write. One such request serves all leases of the Store.
+// The grace period begins when the break is committed, but the holder's Store does not know when this
+// happened. The Store therefore counts the grace period from the latest time at which it is certain that the
+// record was unchanged. Without a RevisionReader, this is the time of the last renewal, or of the last poll
+// that called [Store.Observe]. With a RevisionReader, the Store also reads the Revision from time to time
+// while it holds and watches a lease but writes nothing. If the lease has a duration of 30 s, the Store reads
+// the Revision when it has written nothing for 2 s. If the lease has a duration of one minute or more, the
+// Store does so when it has written nothing for 4 s. One such request serves all leases of the Store.
 type RevisionReader interface {
-	// Revision returns a number that is lower than the Revision of every later entry. An entry of any name is
-	// a later entry if it is committed after the call of Revision began.
+	// Revision returns a number that is lower than the Revision of every entry that is committed after
+	// Revision was called. This must be true for the entries of all names.
 	Revision(ctx context.Context) (int64, error)
 }
 
@@ -39,8 +41,9 @@ type knownRevision struct {
 	after    time.Duration
 }
 
-// The revisions are the last few that the Store has read or written, oldest first. One of them would not be
-// enough, because an entry can reach the Store after the Store has read a higher Revision.
+// The revisions are the last few that the Store has read or written, oldest first. A Store that remembered
+// only its newest Revision could not date every entry, because an entry can reach the Store after the Store
+// has read a higher Revision.
 type revisions []knownRevision
 
 // add adds a revision, unless the last one is almost as new.
@@ -58,9 +61,9 @@ func (r *revisions) add(revision int64, after time.Duration) {
 	*r = append(*r, knownRevision{revision, after})
 }
 
-// The method earliest returns a time after which an entry with the given Revision was certainly committed.
-// The caller passes the latest such time that it already knows. If the revisions prove a later time, the
-// method returns the later time.
+// The method earliest returns the earliest time at which an entry with the given Revision can have been
+// committed. The last parameter is the earliest such time that the caller knows already. If the revisions
+// prove that the entry was committed later, the method returns a later time.
 func (r revisions) earliest(revision int64, known time.Duration) time.Duration {
 	for _, one := range r {
 		if one.revision < revision {
@@ -99,8 +102,8 @@ func (s *Store) startReading() {
 	}()
 }
 
-// readRevision returns the Revision of the Backend, and the elapsed time at which it was requested. The
-// request is urgent, because it serves all held leases.
+// readRevision reads the Revision of the Backend. Its second result is the time at which the request was
+// sent, as elapsed time of the Store's clock. The request is urgent, because it serves all held leases.
 func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision int64, sentAt time.Duration, err error) {
 	err = s.gate.Do(ctx, Request{Urgent: true}, func() (err error) {
 		sentAt = s.clock.Elapsed()

@@ -15,15 +15,17 @@ const (
 	infiniteCounts      = 30 * time.Second // an infinite lease is renewed as one of this duration
 )
 
-// A room decides whether the server can renew one more lease: it compares how many renewals a second the held
-// leases need with how many the server can do. The caller holds a lock.
+// The type room decides whether the server is fast enough to renew one more lease. For this decision, it
+// compares two numbers: how many renewals the held leases need per second, and how many renewals the server
+// can do per second. The caller holds a lock.
 //
-// The Gate measures how many renewals the server can do only while requests queue up and most of them are
-// renewals, because renewals can be cheaper than other requests. A single measurement can be wrong, for
-// example because the machine was busy with something else, so only the mean of several consecutive
-// measurements counts. Afterwards the server may become faster, so the bound grows until renewals queue up
-// and the server is measured again. The bound grows slowly, because the process goes on holding a lease that
-// was acquired beyond the limit.
+// The Gate measures the speed of the server only while requests queue up, because without a queue the server
+// could do more than it has to do. In addition, most of the requests must be renewals, because renewals can
+// be cheaper than other requests. A single measurement can be wrong, for example because the machine was busy
+// with something else, so only the mean of several consecutive measurements counts. Afterwards the server may
+// become faster, so the bound grows until renewals queue up and the server is measured again. The bound grows
+// slowly, because a bound that is too high lets the process acquire too many leases, and the process does not
+// give them back.
 type room struct {
 	held  map[string]holding // by the name of the lease
 	load  float64            // how many renewals a second the held leases need
@@ -45,9 +47,9 @@ type holding struct {
 	until time.Time // when the lease is lost without another renewal
 }
 
-// answered counts a request that the server has carried out, with the given number of renewed leases and of
-// other requests. The last parameter is true if other requests are waiting, so that the server is probably at
-// its limit.
+// The method answered counts a request that the server has carried out. This request has renewed the given
+// number of leases, and also contained the given number of other requests. The last parameter is true if
+// other requests are waiting, so that the server is probably at its limit.
 func (r *room) answered(now time.Time, renewals, others int, most bool) {
 	r.requests += max(1, renewals+others)
 	r.renewals += renewals
@@ -71,7 +73,8 @@ func (r *room) answered(now time.Time, renewals, others int, most bool) {
 	r.began, r.requests, r.renewals, r.idle = now, 0, 0, false
 }
 
-// grow raises the bound if no renewal has queued up for a while, so that the server renews all held leases.
+// The method grow raises the upper limit for the number of renewals per second. It does so if no renewal has
+// queued up for a while, because the server is then fast enough for all held leases.
 func (r *room) grow(now time.Time) {
 	if r.bound == 0 || len(r.held) == 0 {
 		r.bound = 0
@@ -96,8 +99,9 @@ func (r *room) admit(now time.Time, name string, d time.Duration) error {
 	return nil
 }
 
-// The method half returns the time at which half of the time of a held lease is over. If the lease is not
-// held, the method returns the zero time.
+// This method returns the middle of the time from the last renewal of a held lease to its end. For example,
+// if a lease of 30 s was renewed at 12:00:00, the result is 12:00:15. If the lease is not held, the method
+// returns the zero time.
 func (r *room) half(name string) time.Time {
 	h, ok := r.held[name]
 	if !ok {
@@ -106,11 +110,12 @@ func (r *room) half(name string) time.Time {
 	return h.until.Add(-time.Duration(renewalsPerDuration / h.load / 2 * float64(time.Second)))
 }
 
-// nearlyFull reports whether the held leases need at least half of the renewals that the server can do.
+// nearlyFull reports whether the renewals of the held leases need at least half of the capacity of the
+// server.
 func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 
-// The method full returns the error of a refused acquire. Its first parameter is the load that the lease
-// would have added.
+// The method full returns the error of a refused request. If the request was an acquire, the first parameter
+// is the number of renewals per second that the new lease would have needed.
 func (r *room) full(more float64, err error) error {
 	return &FullError{r.load + more, r.does, len(r.held), err}
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // A Server decides when a client should close its connections and connect again, because the new connections
-// may reach a better server. A server that was cut off from the others, is silent or has been demoted can
-// keep its connections open. The zero Server is ready to use. A Server is safe for concurrent use.
+// may reach a better server. A server can keep its connections open even if it is cut off from the other
+// servers, does not answer, or is no longer the primary. The zero Server is ready to use. A Server is safe
+// for concurrent use.
 type Server struct {
 	mu       sync.Mutex
 	events   uint64 // how many answers have arrived, and how often the client has left a server
@@ -20,7 +21,7 @@ type Server struct {
 	end      context.CancelFunc // ends watches
 }
 
-// A Sent is a request that has been sent: see [Server.Sending].
+// A Sent value describes a request that the client has sent: see [Server.Sending].
 type Sent struct {
 	at     time.Time
 	events uint64 // the events of the Server when the request was sent
@@ -37,19 +38,20 @@ func (s *Server) Sending() Sent {
 // shorter deadline may have ended before the server could answer.
 const leastWait = 250 * time.Millisecond
 
-// connectPatience is how long a new connection may take to its first answer. If everything is slow, a client
-// that connects again after each request would never get an answer.
+// A client does not leave a new connection within this time, even if no request gets an answer. Otherwise a
+// client with a slow network could connect again after each request, and never get an answer.
 const connectPatience = 3 * time.Second
 
 // The method Ended must be called with the result of each request. It decides whether the client leaves the
-// server. The parameter wrong must be true if the server has answered that it cannot serve. In this case, or
-// if the request got no answer in time, the method Ended calls the function leave. This function must close
-// the connections and must not call the Server. The method Ended does not call the function leave if the
-// server has answered a later request, because such a server is only slow. The method also does not call the
-// function if another request has already closed this connection.
+// server. If the server has answered that it cannot serve requests, the caller must set the third parameter
+// to true. In this case, or if the request got no answer in time, the method Ended calls the function that is
+// its last parameter. This function must close the connections and must not call the Server. If the server
+// has answered a later request, Ended does not call the function, because such a server is only slow. If
+// another request has already closed this connection, Ended does not call the function either.
 //
-// If the function leave returns true, the contexts of all watches end, so that the watches begin again at the
-// next server. The contexts do not end a second time until a server has answered a request.
+// If the function returns true, Ended cancels the contexts of all watches, so that the watches begin again at
+// the next server. If this server does not answer either, and the client leaves it too, the new watches are
+// not canceled.
 func (s *Server) Ended(sent Sent, err error, wrong bool, leave func() bool) {
 	silent := errors.Is(err, context.DeadlineExceeded)
 	s.mu.Lock()

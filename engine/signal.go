@@ -8,8 +8,9 @@ import (
 
 // NeedsSignal reports whether a store must signal the watches of a lease after a change of its record. The
 // parameters are the records before and after the change. A signal is needed if the holder or a waiting
-// process can act on the change. This is so if the lease is no longer locked, a break has begun, the lease
-// ends earlier, or it has another holder. A renewal needs no signal. See SPEC S7.
+// process can act on the change. This is the case if the change has released the lease, has begun to break
+// it, has moved its end to an earlier time, or has given the lease to another holder. A renewal needs no
+// signal. See SPEC S7.
 func NeedsSignal(old, next lease.Record) bool {
 	switch {
 	case next.State == lease.Breaking && old.State != lease.Breaking:

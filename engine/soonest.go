@@ -35,7 +35,8 @@ func (s *soonest[W]) add(w W) {
 // first returns the value that is needed first. The queue must not be empty.
 func (s *soonest[W]) first() W { return s.heap[0] }
 
-// next removes the value that is needed first, and returns it. The queue must not be empty.
+// The method next removes the value that has the earliest time in its field needed, and returns this value.
+// The queue must not be empty.
 func (s *soonest[W]) next() W { return heap.Pop(&s.heap).(W) }
 
 // remove removes w from the queue, and reports whether w was there.

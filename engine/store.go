@@ -23,13 +23,13 @@ type Backend interface {
 	// may write that entry to the server.
 	Load(ctx context.Context, name string) (Entry, error)
 
-	// Open is like Load, but is called before an acquire. Open may write an entry if the acquire then needs
-	// fewer requests.
+	// Open is like Load, but is called before an acquire. Open may also write an entry, if this write reduces
+	// the number of requests that the acquire needs.
 	Open(ctx context.Context, name string) (Entry, error)
 
-	// If the entry of the given name still has the given version, Swap replaces it with the new record, the
-	// parameter next. Swap then returns the committed entry. For the errors, see [lease.Store]. After a
-	// conflict, Swap returns the current entry, or an entry without a Version if the Backend does not know
+	// Swap replaces the entry of the given name with the given record, and returns the committed entry. It
+	// does so only if the current entry still has the given version. For the errors, see [lease.Store]. After
+	// a conflict, Swap returns the current entry, or an entry without a Version if the Backend does not know
 	// the current one.
 	Swap(ctx context.Context, name, old string, next Retained) (Entry, error)
 
@@ -41,15 +41,14 @@ type Backend interface {
 type Options struct {
 	// Limits restrict the durations of the leases that an authority grants in this Store. If an entry has
 	// more time left than [lease.Limits.Bound] allows, the Store counts down only the allowed time, from its
-	// first reading of the entry. The allowed time is MaxDuration for a finite lease, even while it is
-	// breaking, and MaxPeriod for the break of an infinite one. All Stores at one server should have the same
-	// Limits. Default: no limits.
+	// first reading of the entry. For a finite lease, the allowed time is MaxDuration, even while the lease
+	// is breaking. For an infinite lease that is breaking, the allowed time is MaxPeriod. All Stores at one
+	// server should have the same Limits. Default: no limits.
 	Limits lease.Limits
 
 	// Names is the largest number of lease names that the Store remembers, not counting watched names. Beyond
-	// that number, the Store drops the name that was used least recently. The Store drops no name to remember
-	// another name that it has only seen in [Store.List]. A full Store therefore does not remember a name
-	// that was only listed. Default: [DefaultNames].
+	// that number, the Store drops the name that was used least recently. If the Store already remembers this
+	// many names, it does not remember a name that only [Store.List] has returned. Default: [DefaultNames].
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run. With
@@ -63,9 +62,9 @@ type Options struct {
 	// Default: the empty token, which is older than all other tokens.
 	Floor lease.Token
 
-	// Gate decides when each call of the Backend may begin, except Watch and List. A Backend whose Watch or
-	// List should wait as well calls [Gate.Enter] itself, once for each request. Default: every call begins
-	// at once.
+	// Gate decides when each call of a method of the Backend may begin. The methods Watch and List are
+	// exceptions, and begin at once. If their requests should wait for the Gate as well, the Backend itself
+	// must call [Gate.Enter] before each of these requests. Default: every call begins at once.
 	Gate *Gate
 
 	// Clock is the clock of the Store. Default: the clock of package time.
@@ -165,10 +164,10 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 	return e, sentAt, err
 }
 
-// Swap replaces the record of the given name with a new record, the parameter next, and returns the new
-// Snapshot. If the version of the record is no longer old.Version, Swap returns [lease.ErrConflict], with the
-// Snapshot of the current entry if the Backend has returned that entry. If the new record is a grant, Swap
-// raises its Epoch above [Options.Floor].
+// Swap replaces the record of the given name with the given new record, and returns the new Snapshot. If the
+// version of the record is no longer old.Version, Swap returns [lease.ErrConflict], with the Snapshot of the
+// current entry if the Backend has returned that entry. If the new record is a grant, Swap raises its Epoch
+// above [Options.Floor].
 //
 // Swap does not write the field Until of the new record. Instead, it writes how much time is left until then,
 // rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] rejects the name, or if
@@ -198,10 +197,11 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return s.recordSwap(name, e, sentAt), nil
 }
 
-// Watch calls the Watch of the Backend. Until ctx ends, the Store remembers the name, because otherwise the
-// countdown of the lease could start again, and a waiting process would wait longer. If the Backend is a
-// [RevisionReader], the Store also reads the Revision while it holds a watched lease, so that a break leaves
-// the holder most of its grace.
+// Watch calls the Watch of the Backend. Until ctx ends, the Store remembers when it first read the current
+// version of the lease. If the Store forgot that time, it would have to count down the remaining time of the
+// lease again, and a waiting process would wait longer. If the Backend is a [RevisionReader], the Store also
+// reads the Revision while it holds a watched lease. After a break, the holder can then use most of its grace
+// period.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -229,10 +229,10 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 // computed.
 //
 // The Store starts a countdown for each listed lease that it does not remember, so that a later List can
-// report the lease as expired. But if the Store already remembers [Options.Names] names, it starts no such
-// countdown, because List must not displace other names. Without a countdown, every List reports the same
-// remaining time for the lease, even if the lease has ended. To find out which leases are still renewed, call
-// List twice, and wait in between for as long as the longest lease lasts.
+// report the lease as expired. But if the number of remembered names has reached [Options.Names], the Store
+// starts no such countdown, because List must not cause the Store to drop other names. Without a countdown,
+// every List reports the same remaining time for the lease, even if the lease has ended. To find out which
+// leases are still renewed, call List twice, and wait in between for as long as the longest lease lasts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		sentAt := s.clock.Elapsed() // every request of the list is sent later
@@ -252,26 +252,28 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 	})
 }
 
-// Note tells the Store that e is the newest entry of the name. A Backend calls Note with the entries that its
-// watch receives, so that the countdown of a renewed lease starts at once, even if no process reads the
-// record. Note does nothing if the Store does not remember the name, or already knows e or a newer entry.
+// Note stores e as the newest entry of the name. A Backend calls Note with the entries that its watch
+// receives, so that the countdown of a renewed lease starts at once, even if no process reads the record. A
+// call of Note has no effect if the Store does not remember the name, or if the Store already knows e or a
+// newer entry.
 func (s *Store) Note(name string, e Entry) {
 	e = s.limited(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.observations.get(name, false); last != nil && e.Revision > last.Revision {
-		// No request of the Store has returned the entry e, so the Store also knows no better value for its
-		// field nextAfter than the variable earliest.
+		// No request of the Store has returned the entry e, so the Store does not know for how long e
+		// remained the newest entry. The lower bound for the commit of e therefore also becomes the lower
+		// bound for the commit of the next entry.
 		earliest := s.revisions.earliest(e.Revision, last.nextAfter)
 		*last = last.mergedWith(newAged(e, earliest, s.clock.Elapsed(), earliest), &s.clock)
 	}
 }
 
-// The method see stores the entry e, which a request of the Store has returned. The method returns the
-// Snapshot of the newest known entry, which can be newer than e. The request was sent at the elapsed time
-// sentAt or later. If the Store already knew a newer entry at that time, the server has lost that entry, for
-// example because the server was restored from a backup. The Store then replaces the newer entry with e. If
-// fromList is true, e comes from a list, and must not displace the entry of another name.
+// This method must be called with each entry e that a request of the Store has returned. The method stores e,
+// and returns the Snapshot of the newest known entry, which can be newer than e. The request was sent at the
+// elapsed time sentAt or later. If the Store already knew a newer entry at that time, the server has lost
+// that entry, for example because the server was restored from a backup. The Store then replaces the newer
+// entry with e. If fromList is true, e comes from a list, and must not displace the entry of another name.
 func (s *Store) see(name string, e Entry, sentAt time.Duration, fromList bool) lease.Snapshot {
 	e = s.limited(e)
 	s.mu.Lock()
@@ -315,7 +317,8 @@ func (s *Store) recordSwap(name string, e Entry, sentAt time.Duration) lease.Sna
 	return last.snapshot(&s.clock, now)
 }
 
-// remembered returns a Snapshot of the entry that the Store remembers for the name, or the zero Snapshot.
+// The method remembered returns a Snapshot of the entry that the Store remembers for the name. If the Store
+// does not remember the name, the result is the zero Snapshot.
 func (s *Store) remembered(name string) lease.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,8 +330,8 @@ func (s *Store) remembered(name string) lease.Snapshot {
 }
 
 // limited returns a copy of e whose duration and remaining time do not exceed the limits of the Store, unless
-// the entry is foreign. It adds the Floor to the Epoch of an Unwritten entry, because otherwise a name that
-// is deleted could get the tokens above the Floor a second time.
+// the entry is foreign. If the entry is Unwritten, limited also adds the Floor to its Epoch. Otherwise the
+// Store could grant the same tokens above the Floor again after the entry of the name was deleted.
 func (s *Store) limited(e Entry) Entry {
 	if e.Unwritten {
 		e.Record.Epoch = min(e.Record.Epoch+s.floor, math.MaxInt64)

@@ -9,10 +9,11 @@ import (
 )
 
 // A StoreAuthority is an authority over a [Store] that sends fewer requests than the authority of
-// [lease.NewAuthority]. To change the record of a lease, Do first tries a Swap without a Load, based on the
-// entry that the Store remembers. So a renewal needs one request to the server, and an acquire without
-// contention at most two. If no record has to change, for example because the request is refused, Do reads
-// the entry from the server before it answers. A StoreAuthority is safe for concurrent use.
+// [lease.NewAuthority]. To change the record of a lease, a StoreAuthority usually needs no Load, because it
+// first tries a Swap that is based on the entry that the Store remembers. So a renewal needs one request to
+// the server, and an acquire without contention at most two. If no record has to change, for example because
+// the request is refused, Do reads the entry from the server before it answers. A StoreAuthority is safe for
+// concurrent use.
 type StoreAuthority struct{ store *Store }
 
 // Authority returns a StoreAuthority over s.
@@ -42,8 +43,8 @@ func (a *StoreAuthority) List(ctx context.Context, prefix string) iter.Seq2[leas
 	return a.store.List(ctx, prefix)
 }
 
-// A call is the [lease.Store] for one request of a StoreAuthority. Its first Load returns the Snapshot that
-// the Store remembers, if any, and sends no request to the server.
+// The type call implements [lease.Store] for a single request of a StoreAuthority. Its first Load returns the
+// Snapshot that the Store remembers, if any, and sends no request to the server.
 type call struct {
 	*Store
 	opening bool // whether the request is an acquire
@@ -53,8 +54,9 @@ type call struct {
 	asked bool           // whether a request was sent to the server
 }
 
-// Limits returns the zero Limits, because [StoreAuthority.Do] has already checked the request, and the Store
-// has shortened the records of all leases but foreign ones.
+// Limits returns the zero Limits, because no further check is needed. [StoreAuthority.Do] has already checked
+// the request. The Store has already shortened the leases that are longer than its limits, except foreign
+// leases, which the limits do not concern.
 func (c *call) Limits() lease.Limits { return lease.Limits{} }
 
 func (c *call) Load(ctx context.Context, name string) (lease.Snapshot, error) {

@@ -14,7 +14,8 @@ type urgentKey struct{}
 // [Request.Urgent].
 func IsUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
-// urgentIf returns ctx, marked for [IsUrgent] if the action is a renewal or a release.
+// If the action is a renewal or a release, urgentIf returns a copy of ctx for which [IsUrgent] returns true.
+// Otherwise urgentIf returns ctx.
 func urgentIf(ctx context.Context, a lease.Action) context.Context {
 	if a == lease.ActionRenew || a == lease.ActionRelease {
 		return context.WithValue(ctx, urgentKey{}, true)

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Watches manages the channels of all watches of a store, or of one of its connections, by the name of the
-// lease. For each watched name, Watches also stores a value of type V, in which the store can record what it
-// has signalled last, such as a version. A store that needs no such value uses struct{}.
+// A Watches value contains the channels of all watches of a store. A store with several connections can use a
+// separate value for each connection. For each watched name, Watches also stores a value of type V, in which
+// the store can record what it has signalled last, such as a version. A store that needs no such value uses
+// struct{}.
 //
 // The zero value is ready to use, and safe for concurrent use. No method blocks, and a watch needs no
 // goroutine.
@@ -27,8 +28,8 @@ type watched[V any] struct {
 }
 
 // Add returns the channel of a new watch. The channel follows the rules of [lease.Watcher], and so is closed
-// when ctx ends. If the name has no other watch, the parameter initial becomes the value of the name. After
-// Close, Add returns the reason that was passed to Close.
+// when ctx ends. If the name has no other watch, Add stores the last parameter as the value of the name.
+// After Close, Add returns the reason that was passed to Close.
 func (w *Watches[V]) Add(ctx context.Context, name string, initial V) (<-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +69,8 @@ func (w *Watches[V]) remove(name string, of *watched[V], c chan struct{}) {
 	}
 }
 
-// Signal signals all watches of a name. A watch that has not received its last signal gets no second one.
+// Signal signals all watches of a name. If the reader of a watch has not received the previous signal yet,
+// the watch does not get another one.
 func (w *Watches[V]) Signal(name string) {
 	if w.some.Load() {
 		w.Update(name, func(*V) bool { return true })
