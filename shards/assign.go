@@ -56,8 +56,8 @@ func plan(members []worker, shards []shard) []move {
 	}
 	slices.Sort(short)
 
-	// Move free shards first. Otherwise work would be stopped for a member that could have taken a free
-	// shard.
+	// Move free shards first. Otherwise a member could get a shard on which another member is working,
+	// although it could have got a free shard.
 	sorted := slices.Clone(shards)
 	slices.SortFunc(sorted, func(a, b shard) int {
 		return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(b.order, a.order), strings.Compare(a.name, b.name))
@@ -81,8 +81,9 @@ func plan(members []worker, shards []shard) []move {
 }
 
 // shares returns how many of n shards each member should have. This is the member's weighted fair share, but
-// at most its max. A fair share that is not a whole number is rounded up or down. Members that already have
-// more than the lower number are rounded up first, so that fewer shards move.
+// at most its max. A fair share that is not a whole number is rounded up for some members and down for
+// others. For example, if the fair share is 2.5, some members get 3 shards and the others get 2. Members that
+// already have 3 shards or more are then the first to get 3, so that fewer shards move.
 func shares(members []worker, loads map[string]int, n int) map[string]int {
 	targets := make(map[string]int, len(members))
 	rest := slices.Clone(members)

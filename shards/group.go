@@ -18,10 +18,11 @@ import (
 // cause is instead a [*lease.LostError], which matches lease.ErrLost. It also matches lease.ErrBroken if the
 // process has seen that the lease was broken.
 var (
-	// ErrMoving ends the work of a shard that another process should have.
+	// ErrMoving means that the work on a shard must stop, because another process should get the shard.
 	ErrMoving = errors.New("shards: the shard moves to another process")
 
-	// ErrRemoved ends the work on a shard whose name is missing from the last result of the function names.
+	// ErrRemoved means that the work on a shard must stop, because the names of all shards no longer include
+	// the name of this shard.
 	ErrRemoved = errors.New("shards: the shard is no longer among the names")
 
 	// ErrStopping ends all work when the context of Run has ended.
@@ -68,17 +69,18 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 // Run takes part in the group until ctx ends. For each shard of this process, Run calls the function work on
 // a separate goroutine.
 //
-// Before each list of the leases, Run calls the function names, which must return the names of all shards.
-// The context of this call ends after Session.RequestTimeout. If the function returns an error, or does not
-// return in time, Run reports the error and uses the last result. If the name of a shard is missing from the
-// result, Run ends the work on that shard. Different processes may briefly get different names.
+// Whenever Run is about to list the leases, it first calls the function that is its second parameter. This
+// function must return the names of all shards. The context of this call ends after Session.RequestTimeout.
+// If the function returns an error, or does not return in time, Run reports the error and uses the last
+// result. If the name of a shard is missing from the result, Run ends the work on that shard. Different
+// processes may briefly get different names.
 //
-// When the context of a call of the function work ends, the call should return soon. The cause of the context
-// is then [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If the call returns earlier, Run
-// calls the function again after a pause. The pause is Session.Duration/32 at first, and doubles each time
-// until it is Session.Duration. After five errors in a row, Run releases the shard, so that another process
-// can take it, and does not take the shard again for eight times Session.Duration. If a call of this function
-// panics, Run releases the lease of its shard, and the panic ends the process.
+// When the context of the work on a shard ends, the work should return soon. The cause of the context is then
+// [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If the work returns earlier, Run calls
+// the function again after a pause. The pause is Session.Duration/32 at first, and doubles each time until it
+// is Session.Duration. After five errors in a row, Run releases the shard, so that another process can take
+// it, and does not take the shard again for eight times Session.Duration. If a call of this function panics,
+// Run releases the lease of its shard, and the panic ends the process.
 //
 // When ctx has ended, Run ends all work, and waits until all calls of both functions have returned. Then Run
 // releases the leases and returns nil. Run only returns an error if it cannot begin:

@@ -46,7 +46,7 @@ type own struct {
 	late     int           // the number of polls at which the shard was free, but the earlier work had not ended
 }
 
-// The method observe stores which process holds the shard according to a list of the leases.
+// The method observe must be called after each list of the leases. It stores which process holds the shard.
 func (h *history) observe(holder string, now time.Time, first bool) {
 	if h.listed && h.holder == holder {
 		return
@@ -66,11 +66,12 @@ func (h *history) unlist() {
 	h.heldSince, h.freeSince, h.overdue = time.Time{}, time.Time{}, overdue{}
 }
 
-// patience is the number of polls after which a process takes a free shard that another process should have
-// taken.
+// If another process should have taken a shard, and the shard is still free after this number of polls, this
+// process takes the shard.
 const patience = 4
 
-// trial is a time in Durations. Work that always fails reaches mostFailures within this time.
+// The constant trial is a time in Durations. It is long enough for mostFailures failures in a row, so a shard
+// on which the work always fails is released within this time.
 const trial = mostFailures + 1
 
 // counts reports whether the shard counts in the shares. A shard whose work fails everywhere changes hands
@@ -98,8 +99,8 @@ func (h *history) mayTake(now time.Time) bool { return h.own == nil && !h.coolsD
 
 func (h *history) coolsDown(now time.Time) bool { return now.Before(h.cooldown.until) }
 
-// The method fail begins a cooldown. Each further failure in a row doubles the pause, until the pause has
-// reached its upper limit, the last parameter.
+// The method fail begins a cooldown. Each further failure in a row doubles the pause. The last parameter is
+// the maximum length of the pause.
 func (h *history) fail(err error, now time.Time, pause, longest time.Duration) {
 	for range h.cooldown.failures {
 		if pause *= 2; pause >= longest {
@@ -109,5 +110,6 @@ func (h *history) fail(err error, now time.Time, pause, longest time.Duration) {
 	h.cooldown = cooldown{now.Add(min(pause, longest)), h.cooldown.failures + 1, err}
 }
 
-// note stores an error for the View, but lets this process take the shard again at once.
+// The method note stores an error so that the View shows it. Unlike the method fail, it begins no cooldown,
+// so this process can take the shard again at once.
 func (h *history) note(err error, now time.Time) { h.cooldown = cooldown{until: now, err: err} }

@@ -9,8 +9,9 @@ import (
 
 // A digest stands for the names that a process knows. During a rolling update, for example, processes know
 // different names for a while, and no shard may move to a process that does not know its name. The digest has
-// one hash for each of several buckets of names. The shards of a bucket move only among processes with the
-// same hash for it. So a name that only some processes know does not affect the other buckets.
+// one hash for each of several buckets of names. If two processes have different hashes for a bucket, no
+// shard of this bucket moves from one to the other. So a name that only some processes know does not affect
+// the other buckets.
 type digest [buckets]uint16
 
 const buckets = 24
@@ -49,7 +50,8 @@ func parseDigest(s string) (d digest) {
 	return d
 }
 
-// agreeing returns the members that know the same names of a bucket as this process.
+// A member agrees with this process on a bucket if both know the same names in this bucket. The function
+// agreeing returns all members that do.
 func agreeing(members []worker, knows map[string]digest, own digest, bucket int) (same []worker) {
 	for _, m := range members {
 		if knows[m.id][bucket] == own[bucket] {

@@ -45,7 +45,8 @@ type nameAnswer struct {
 	err   error
 }
 
-// askNames calls the function names. If an earlier call has not returned yet, it waits for that call instead.
+// askNames calls the function names. If an earlier call of names has not returned yet, askNames makes no new
+// call, but waits for the earlier one.
 func (r *run) askNames(ctx context.Context) {
 	if r.answer == nil {
 		answer := make(chan nameAnswer, 1)
@@ -141,9 +142,9 @@ func (r *run) breakLease(ctx context.Context, b move) {
 	}
 }
 
-// stop ends all work, releases the lease with which the process announces itself, and waits until all work
-// has returned. Without this lease, the other processes no longer count this one, and take its shards at
-// their next poll.
+// The method stop ends all work, releases the lease with which the process announces itself, and waits until
+// all work has returned. Without this lease, the other processes no longer count this one, and take its
+// shards at their next poll.
 func (r *run) stop(ctx context.Context) {
 	r.mu.Lock()
 	for _, h := range r.held {

@@ -74,8 +74,8 @@ func (m *machine) named(names []string, err error, now time.Time) (reports []rep
 	return reports
 }
 
-// failed records that the work on a shard has failed. This process then does not take the shard for the pause
-// or longer.
+// failed records that the work on a shard has failed. This process must then not take the shard again until
+// the given pause is over. After several failures in a row, the pause is longer than the given one.
 func (m *machine) failed(name string, err error, pause time.Duration, now time.Time) report {
 	h := m.history(name)
 	h.fail(err, now, pause, cooldownOfWork*m.o.Session.Duration)
@@ -133,8 +133,8 @@ func (m *machine) workLost(name string, reason error, now time.Time) {
 
 func (m *machine) dropped(name string) { m.shards[name].own = nil }
 
-// announce updates the quarantine, and returns the owner of the lease with which this process announces
-// itself.
+// The method announce updates the quarantine. It returns the text for the field Owner of the lease with which
+// this process announces itself.
 func (m *machine) announce(now time.Time, ended map[string]bool) (owner string, reports []report) {
 	reports = m.updateQuarantine(now, ended)
 	return memberOwner(label(m.o.Session.Owner, m.id), m.o.Weight, m.o.Max, m.quarantine.offers, m.digest), reports

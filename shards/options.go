@@ -14,8 +14,9 @@ import (
 type Options struct {
 	// Session has the options of every lease of the group. Its Owner names this process in the leases and in
 	// the View. An Owner has at most 850 bytes, and several processes can have the same one. Duration must be
-	// finite, and TakeOver must not be set. Logger and Trace get no events of the leases of shards, because
-	// the Group reports these events itself. Default: the defaults of package session.
+	// finite, and TakeOver must not be set. The Logger and the Trace of the Session do not report events of
+	// the shards' leases, because the Group itself reports these events. Default: the defaults of package
+	// session.
 	Session *session.Options
 
 	// Interval is the time from one list of the leases to the next. Default: Session.Duration/6.
@@ -38,7 +39,8 @@ type Options struct {
 	// Default: Session.Duration.
 	Grace time.Duration
 
-	// Trace has functions that are called at the events of the Group. Default: none.
+	// The Group calls the functions of Trace when it acquires or loses a shard, and at other events. Default:
+	// none.
 	Trace *Trace
 
 	// Logger receives these records. Default: slog.Default() at the time of each record.

@@ -61,7 +61,8 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	return m.seen, do
 }
 
-// remember stores what the list shows, except where this process has newer information about itself.
+// The method remember stores the contents of a list of the leases. However, this process may have newer
+// information about itself than the list. The method then ignores the entries of this process in the list.
 func (m *machine) remember(p poll, do *actions) {
 	l := p.list
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
@@ -89,11 +90,13 @@ func (m *machine) remember(p poll, do *actions) {
 	}
 }
 
-// nameLag is the number of polls that a process waits for the others to learn a new name. Then it takes a
-// free shard even if not all processes know its name.
+// The constant nameLag is a number of polls. If a name is new, a process waits for this number of polls, so
+// that the other processes can learn the name, too. Then the process takes a free shard even if not all
+// processes know its name.
 const nameLag = 3
 
-// move computes the moves of all processes, and decides which of them concern this process now.
+// The method move computes which shards should move between which processes, and then decides what this
+// process has to do now.
 func (m *machine) move(p poll, do *actions) {
 	l, first := m.seen.list, m.polls == 1
 	shards, hidden := m.merge(p)
@@ -166,8 +169,9 @@ func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string
 	}
 }
 
-// merge returns the shards whose names this process knows, with their holders, and how many other shards each
-// process holds. This process knows its own shards, so it does not rely on the list for them.
+// The method merge returns the shards whose names this process knows, with their holders. It also returns,
+// for each process, how many shards with unknown names the process holds. This process knows its own shards,
+// so it does not rely on the list for them.
 func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	for _, name := range m.names {
 		s, h := m.seen.list.shards[name], m.shards[name]

@@ -19,8 +19,8 @@ const (
 	longestQuarantine  = 64 // in Durations
 )
 
-// updateQuarantine computes how many shards this process accepts. Work goes well if it has run for two
-// Durations without an error. Shards whose lease has ended do not count.
+// updateQuarantine computes how many shards this process accepts. The work on a shard counts as successful if
+// it has been running for two Durations without an error. Shards whose lease has ended do not count.
 func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (reports []report) {
 	q, duration := &m.quarantine, m.o.Session.Duration
 	fine, well := 0, false // fine is the number of works whose last call has not failed

@@ -15,8 +15,8 @@ type Trace struct {
 	Taken func(name string, tok lease.Token)
 
 	// The hook Given is called when the work on a shard has returned and this process has released the shard.
-	// The parameter cause is the cause of the context of the work. The parameter took is the time that the
-	// work needed to return after its context had ended.
+	// The third parameter is the reason why the work had to stop, such as [ErrMoving]. The last parameter is
+	// the time from the end of the context of the work until the work returned.
 	Given func(name string, tok lease.Token, cause error, took time.Duration)
 
 	// The hook Lost is called when the context of the work ends because the lease is lost, broken or about to
@@ -24,8 +24,8 @@ type Trace struct {
 	Lost func(name string, tok lease.Token, err error)
 
 	// The hook Failed is called for each error of the work, for a name that is not valid, and for a lease
-	// that this process could not acquire. The name is empty if this process could not list the leases, or if
-	// the function names has failed.
+	// that this process could not acquire. The name is empty if this process could not list the leases or
+	// could not get the names of the shards.
 	Failed func(name string, err error)
 
 	// The hook Broke is called when this process has broken the lease of a shard. The ID is that of the
@@ -36,9 +36,9 @@ type Trace struct {
 	// already has as many shards as its Max allows.
 	Idle func(n int)
 
-	// The hook Balanced is called when a list of the leases shows that no shard has to move and that no shard
-	// is idle, unless the list before it showed the same. The arguments are the numbers of this process's
-	// shards and of all processes.
+	// The hook Balanced is called when all shards have become balanced: no shard has to move, and no shard is
+	// idle. The first argument is the number of shards of this process. The second argument is the number of
+	// processes.
 	Balanced func(mine, members int)
 }
 
@@ -85,9 +85,9 @@ func reportLost(name string, tok lease.Token, err error) report {
 	}
 }
 
-// reportFailed reports an error of the shard with the given name. If the name is empty, the process could not
-// list the leases, or the function names has failed. If errors follow each other, it logs only the 1st, 2nd,
-// 4th, 8th and so on.
+// reportFailed reports an error of the shard with the given name. If the name is empty, this process could
+// not list the leases or could not get the names of the shards. If errors follow each other, it logs only the
+// 1st, 2nd, 4th, 8th and so on.
 func reportFailed(name string, err error, number int) report {
 	return func(g *Group) {
 		if number&(number-1) == 0 {

@@ -29,8 +29,9 @@ type Member struct {
 	Shards int    // number of shards that it holds
 
 	// Drained is true while somebody holds the lease PREFIX + "drain/" + ID. The process then takes no
-	// shards, and releases those that other processes have room for. A lease with Owner + "/" + ID instead of
-	// the ID does the same, and a lease with the Owner drains all processes that have this Owner.
+	// shards, and releases those that other processes have room for. A process is also drained while somebody
+	// holds the lease PREFIX + "drain/" + Owner + "/" + ID. The lease PREFIX + "drain/" + Owner drains all
+	// processes that have this Owner.
 	Drained bool
 }
 
@@ -50,7 +51,8 @@ type snapshot struct {
 	names []string
 }
 
-// View returns which process has which shards, as this process last saw it. It sends no request.
+// View returns the processes and their shards. It sends no request, but returns what this process saw when it
+// last listed the leases.
 func (g *Group) View() View {
 	g.mu.Lock()
 	s := g.seen // a poll replaces it, and changes nothing in it

@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// The type holding describes a shard that this process acquires or works on. The holding exists until the
-// process has released the lease of the shard.
+// The type holding describes a shard that this process acquires or works on. A value of this type exists
+// until the process has released the lease of the shard.
 type holding struct {
 	name    string
 	order   uint64
@@ -146,8 +146,8 @@ func (r *run) work(ctx context.Context, h *holding, tok lease.Token) error {
 	}
 }
 
-// pause waits for d, and reports whether ctx has not ended. It calls Progress, so that a pause is not a lack
-// of progress.
+// pause waits for d, and reports whether ctx has not ended. It also calls [session.Progress] at intervals, so
+// that the Session does not consider the paused work as hung.
 func (r *run) pause(ctx context.Context, d time.Duration) bool {
 	step := d
 	if most := r.o.ProgressTimeout / 2; most > 0 {
