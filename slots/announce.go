@@ -7,8 +7,8 @@ import (
 	"github.com/fencedlease/lease/internal/member"
 )
 
-// An announcement is a lease with which a process announces its number of slots after SetN has changed it.
-// The process needs this lease, because the leases that its calls of Run hold still show the earlier number.
+// An announcement is a lease in whose owner a process publishes its number of slots after SetN has changed
+// this number. The other leases of the process were acquired earlier, and still contain the earlier number.
 // When no call of Run is running any more, the process releases the lease.
 type announcement struct {
 	runs  atomic.Int64  // calls of Run that have not returned
@@ -16,8 +16,8 @@ type announcement struct {
 	lease *member.Lease
 }
 
-// The method leave must be called when a call of Run ends. If no other call is running, the method releases
-// the announcement.
+// The method leave must be called when a call of Run ends. If no other call of Run is running, the method
+// releases the lease with which the process has announced its number of slots.
 func (a *announcement) leave(ctx context.Context) {
 	if a.runs.Add(-1) > 0 {
 		return

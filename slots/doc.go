@@ -7,6 +7,7 @@
 // calls with the same Priority in the order of their arrival. If no slot is free, a call with a higher
 // Priority than a holder breaks the lease of that holder, and gives it time to stop.
 //
-// With one slot and two priorities, the package elects a preferred leader, which replaces the other leader as
-// soon as it is back.
+// A single slot elects a leader. If one process has a higher Priority than the others, it is the preferred
+// leader: when this process starts again after a crash, it replaces the process that has been the leader in
+// the meantime.
 package slots

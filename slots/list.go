@@ -33,7 +33,8 @@ type listing struct {
 	announced map[string]int // for each process, the number of slots that SetN has announced
 }
 
-// largest returns the largest number of slots of all processes. The given process knows of n slots.
+// Processes can have different numbers of slots. The method largest returns the largest of these numbers. The
+// given process has n slots.
 func (l listing) largest(process string, n int) int {
 	for p, m := range l.known {
 		if later, ok := l.announced[p]; ok {

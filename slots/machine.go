@@ -27,8 +27,8 @@ type holder struct {
 }
 
 // A machine makes the decisions of one call of Run. Its inputs are the lists of the leases, the number of
-// slots, and the time. From these inputs, the machine computes the next step, which a run carries out. The
-// machine has no clock, no lock and no goroutine.
+// slots, and the time. From these inputs, the machine computes the next step, and the type run carries it
+// out. The machine has no clock, no lock and no goroutine.
 //
 // The files testdata/*.txt show what a machine does. TestPlanted replaces pieces of its code, so each of them
 // must occur only once in its file.
@@ -65,7 +65,8 @@ func (m *machine) poll(l listing, n int, now time.Time) step {
 	return s
 }
 
-// priority returns the Priority of this call, which counts as 0 or less until PriorityAfter has passed.
+// The method priority returns the Priority that this call has at the given time. Until PriorityAfter has
+// passed, a Priority above 0 counts as 0.
 func (m *machine) priority(now time.Time) int {
 	if now.Sub(m.began) < m.o.PriorityAfter {
 		return min(m.o.Priority, 0)
@@ -73,13 +74,14 @@ func (m *machine) priority(now time.Time) int {
 	return m.o.Priority
 }
 
-// patience is the number of Intervals for which a slot may stay free. Then the next call in the queue takes
-// the slot, because the call ahead may belong to a process that has crashed.
+// If a slot has been free for this number of Intervals, the next call in the queue takes the slot, because
+// the call at the head of the queue may belong to a process that has crashed.
 const patience = 3
 
-// overdue returns how many calls ahead in the queue have not taken a slot although it was free for long
-// enough. When a call leaves the queue, overdue measures again for how long each slot has been free.
-// Otherwise it would ignore that the call may have held a slot between two polls.
+// The method overdue returns how many calls at the head of the queue this call should overtake. These calls
+// had enough time to take a free slot, but have not taken it. When a call has left the queue, it may have
+// held a slot between two polls. In that case, the method therefore begins again to measure for how long each
+// slot has been free.
 func (m *machine) overdue(l listing, n int, now time.Time) int {
 	var queue []string
 	for _, w := range l.waiters {
@@ -104,9 +106,9 @@ func (m *machine) overdue(l listing, n int, now time.Time) int {
 	return int(longest / (patience * m.o.Interval))
 }
 
-// toWatch returns the names of the leases to watch after a step. The first waiter watches all slots. Each
-// other waiter watches the lease of the waiter ahead of it, because that waiter leaves the queue when it gets
-// a slot.
+// toWatch returns the names of the leases to watch after a step. The first waiter watches all slots. Every
+// waiter except the first one watches only the lease of its predecessor in the queue. When the predecessor
+// gets a slot, it leaves the queue.
 func (s step) toWatch(prefix string, n int) (names []string) {
 	if s.rank > 0 {
 		return []string{waiterName(prefix, s.ahead.number)}
@@ -117,9 +119,9 @@ func (s step) toWatch(prefix string, n int) (names []string) {
 	return names
 }
 
-// decide returns the next step of the waiter me. All waiters that see the same list agree, so each of them
-// takes a different free slot, or breaks a different holder. The last parameter is the number of waiters
-// ahead that have not taken the slots that were free for them.
+// decide returns the next step of the waiter me. If two waiters see the same list of the leases, they never
+// choose the same free slot, and never break the same lease. The last parameter is the result of the method
+// overdue: the number of waiters that this waiter should overtake.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
 	s := step{take: -1, breaks: -1}
 	has := map[string]bool{}
@@ -149,8 +151,8 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 		s.take = free[rank]
 		return s
 	}
-	// A slot whose lease is already breaking goes to a waiter ahead, or to this waiter, so no other break is
-	// needed for it.
+	// Slots that are free, or whose leases are already breaking, go to the first waiters in the queue. Only
+	// the waiters after those have to break another lease.
 	rank -= len(free) + ending
 	slices.SortFunc(held, func(a, b int) int {
 		return cmp.Or(cmp.Compare(locked[a].priority, locked[b].priority), cmp.Compare(b, a))

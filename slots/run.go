@@ -92,10 +92,10 @@ type slot struct {
 	session *session.Session
 }
 
-// Number returns the number of the slot, which is at least 0. The argument must be the context that [Slots.Run]
-// passes to its function, or a context derived from it, otherwise ok is false. Only tokens of the same slot
-// can be compared, because each slot is a lease of its own. So a resource needs one guard for each slot
-// number.
+// Number returns the number of the slot, which is at least 0. The argument must be the context that
+// [Slots.Run] passes to its function, or a context derived from it. For any other context, the second result
+// is false. Only tokens of the same slot can be compared, because each slot is a lease of its own. So a
+// resource needs one guard for each slot number.
 func Number(ctx context.Context) (number int, ok bool) {
 	s, ok := ctx.Value(slotKey{}).(slot)
 	return s.number, ok
@@ -191,8 +191,9 @@ func (o *outage) report(to *slog.Logger, prefix string, err error) {
 	}
 }
 
-// pause waits for d, or until a watched lease changes, but at least for a tenth of the Interval. Otherwise a
-// lease that is renewed often would cause too many lists.
+// The method pause waits for d, or until a watched lease changes. It waits for at least a tenth of the
+// Interval. Without this minimum, this process would list the leases too often if a watched lease changes
+// often.
 func (r *run) pause(ctx context.Context, d time.Duration) {
 	least := min(d, r.o.Interval/10)
 	if clock.Sleep(ctx, r.o.Session.Clock, max(0, least)) != nil {

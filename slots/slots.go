@@ -30,19 +30,20 @@ type Options struct {
 	// breaks the lease of a holder with a lower Priority. Default: 0.
 	Priority int
 
-	// PriorityAfter is how long a new Slots waits before a Priority above 0 takes effect. Until then, the
-	// Priority counts as 0, so that a preferred leader that crashes soon after each start does not stop the
-	// other leader. If PriorityAfter is negative, the Priority takes effect at once. Default: 4 ×
-	// Session.Duration.
+	// PriorityAfter is the time from the call of New until the Priority takes effect. Until then, a Priority
+	// above 0 counts as 0. If a preferred leader crashes soon after each start, its Priority therefore never
+	// takes effect, and another leader can go on with its work. If PriorityAfter is negative, the Priority
+	// takes effect at once. Default: 4 × Session.Duration.
 	PriorityAfter time.Duration
 
-	// Interval is the time from one list of the leases to the next while Run waits. If the authority is a
-	// [lease.Watcher], the first call in the queue also watches the slots, and each other call watches the call
-	// ahead of it. Default: Session.Duration/12.
+	// While Run waits for a slot, it lists the leases once in each Interval. If the authority is a
+	// [lease.Watcher], the first call in the queue also watches the slots. Every later call watches its
+	// predecessor in the queue. Default: Session.Duration/12.
 	Interval time.Duration
 
-	// Grace is how long a holder may take to stop when it must leave its slot. It is at least as long as the
-	// holder needs to learn of this, and at most Session.Duration. Default: Session.Duration.
+	// Grace is how long a holder may take to stop when it must leave its slot. If a holder could not notice
+	// the break of its lease within this time, a longer time is used instead. If the Grace is longer than
+	// Session.Duration, only Session.Duration is used. Default: Session.Duration.
 	Grace time.Duration
 
 	// The hook Polled is called after each poll of Run or TryRun, with the result of the poll, unless the
@@ -132,10 +133,10 @@ func checkN(field string, n int) error {
 	return nil
 }
 
-// SetN changes the number of slots of this process. Call SetN in every process, because if processes with a
-// running call of Run have different numbers, the largest number counts. SetN breaks the leases of all slots
-// above the largest number, and gives their holders the Grace of the Options. If a request fails, SetN
-// returns the error, and calls of Run that wait try again.
+// SetN changes the number of slots of this process. Call SetN in every process. As long as processes with a
+// running call of Run have different numbers of slots, the largest of these numbers is used. SetN breaks the
+// leases of the slots that no longer exist, with the grace period [Options].Grace. If a request fails, SetN
+// returns the error. The breaks are then tried again by the calls of Run that wait for a slot.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -145,8 +146,9 @@ func (s *Slots) SetN(ctx context.Context, n int) error {
 	return s.breakExcess(ctx)
 }
 
-// breakExcess announces the number of slots, and breaks the slots above the largest number of all processes.
-// It stops when the store does not answer.
+// breakExcess announces the number of slots of this process. Then it determines the largest number of slots
+// that any process has, and breaks the leases of the slots above that number. It stops when the store does
+// not answer.
 func (s *Slots) breakExcess(ctx context.Context) (err error) {
 	n := int(s.n.Load())
 	if err := s.announce(ctx, n); err != nil {
@@ -165,7 +167,7 @@ func (s *Slots) breakExcess(ctx context.Context) (err error) {
 		}
 	}
 	// As long as a slot above n is leased, s.excess stays set. Another process may still have a number larger
-	// than n. When that process learns of n, the slots above n must be broken.
+	// than n. When the number of that process also becomes n, the leases of the slots above n must be broken.
 	if err == nil && len(excess(l.locked, n)) == 0 && int(s.n.Load()) == n {
 		s.excess.Store(false)
 	}
@@ -206,14 +208,14 @@ func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w wai
 //
 // If the slot cannot be renewed, the context of f ends early enough for f to stop before another process gets
 // the slot. The error of Run then matches [lease.ErrLost]. If a call with a higher Priority needs the slot,
-// or SetN removes it, the error also matches [lease.ErrBroken]. [session.Stopped] says whether an error is
-// that of an orderly stop.
+// or SetN removes it, the error also matches [lease.ErrBroken]. To find out whether Run has ended because of
+// an orderly stop, pass the error to [session.Stopped].
 //
-// If ctx ends while Run waits, Run returns an error that matches the cause of ctx and, if the last request
-// failed, its error. Run returns an error at once if the store can never grant a request, for example because
-// the store does not support the Duration. If the store fails with permanent errors ([lease.Permanent]) for
-// 30 s, Run returns the last of them. After any other error, Run tries again. Session.Logger receives the
-// 1st, 2nd, 4th, 8th and so on of a series of errors.
+// If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If the last request has
+// failed, the error of Run also matches the error of this request. Run returns an error at once if the store
+// can never grant a request, for example because the store does not support the Duration. If the store fails
+// with permanent errors ([lease.Permanent]) for 30 s, Run returns the last of them. After any other error,
+// Run tries again. Session.Logger receives the 1st, 2nd, 4th, 8th and so on of a series of errors.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return fields.Missing("Run.f")
