@@ -41,8 +41,10 @@ func values(r lease.Record) []any {
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. The server's
-// clock shows whole microseconds, so each of its times that is before the rounded time is also before t.
+// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. The server
+// compares its clock, which shows whole microseconds, with the rounded time. The result is the same as for t
+// itself. For example, if t is 10.4 µs, a clock that shows 10 µs is before t and before the rounded time of
+// 11 µs, and a clock that shows 11 µs is before neither.
 func roundUp(t time.Time) (up time.Time, nanos int) {
 	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
 		return t, 0

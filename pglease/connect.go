@@ -14,7 +14,8 @@ import (
 // accepts a connection but never answers.
 const connectTimeout = 2 * time.Second
 
-// patience is how long a request waits for a pool that is connecting before the Store opens a connection too.
+// The constant patience limits how long a request waits while the pool is opening a connection. After that
+// time, the Store opens a connection of its own, in addition to the one of the pool.
 const patience = 300 * time.Millisecond
 
 // boundConnect sets ConnectTimeout in config unless it is set already, and reports whether boundConnect has
@@ -27,10 +28,11 @@ func boundConnect(config *pgx.ConnConfig) bool {
 	return true
 }
 
-// The type outside keeps connections that the Store opens itself, in addition to those of a pool. The Store
-// needs them if the pool does not limit the time of an attempt to connect. Such a pool waits two minutes for
-// each host, and meanwhile the Store sends requests over its own connections. An attempt to connect continues
-// after the request that started it has ended, because a request can have less time than connectTimeout.
+// A value of the type outside contains the connections that the Store opens itself, in addition to the
+// connections of a pool. The Store needs such connections if the pool does not limit the time of an attempt
+// to connect. Such a pool waits two minutes for each host, and meanwhile the Store sends requests over its
+// own connections. An attempt to connect continues after the request that started it has ended, because a
+// request can have less time than connectTimeout.
 type outside struct {
 	config   *pgxpool.Config // of the pool, with a limit on the time to connect
 	idle     chan *pgx.Conn
@@ -43,9 +45,9 @@ type outside struct {
 	closed bool
 }
 
-// newOutside returns an outside that connects with the given configuration of a pool, and limits the time to
-// connect in this configuration. The caller must therefore pass a copy. If the pool itself limits the time to
-// connect, newOutside returns nil.
+// newOutside prepares the connections that the Store opens itself, with the configuration of the pool. In
+// this configuration, newOutside sets a limit on the time of an attempt to connect, so the caller must pass a
+// copy. If the pool already has such a limit, newOutside returns nil.
 func newOutside(config *pgxpool.Config) *outside {
 	if !boundConnect(config.ConnConfig) {
 		return nil
@@ -168,8 +170,8 @@ func (o *outside) drain() {
 	}
 }
 
-// close closes all connections and ends the attempts to connect. If a request still uses a connection, the
-// method put closes this connection when the request gives it back.
+// The method close closes all idle connections and ends the attempts to connect. A connection that a request
+// still uses is closed when the request gives the connection back.
 func (o *outside) close() {
 	if o == nil {
 		return

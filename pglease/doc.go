@@ -34,15 +34,15 @@
 //	app=> select lease_break('jobs/nightly', '30 s');
 //
 // [lease.Break] says how long a grace period should be. Without a grace period, a finite lease ends when it
-// would have ended without another renewal, and an infinite lease ends at once. You can also delete rows, for
-// example of leases that are no longer needed. Deleting a row frees the lease at once, although the holder of
-// the lease believes that it has the lease until its next renewal is refused. With a lease of 15 s, that
-// takes up to 5 s or, if requests are slow or fail, the whole duration of the lease. A holder with
+// would have ended without another renewal, and an infinite lease ends at once. You can also delete the row
+// of a lease, for example if the lease is no longer needed. Deleting a row frees the lease at once, although
+// the holder of the lease believes that it has the lease until its next renewal is refused. With a lease of
+// 15 s, that takes up to 5 s or, if requests are slow or fail, the whole duration of the lease. A holder with
 // session.Options.Watch learns of the deletion at once.
 //
-// A change of a row by hand wakes the processes that wait for the lease. While a transaction has locked a
-// row, even with "select for update", no renewal of that lease succeeds, and the holder can lose the lease.
-// So commit such a transaction at once.
+// If you change a row by hand, the processes that wait for the lease through a [Store] are notified. While a
+// transaction has locked a row, even with "select for update", no renewal of that lease succeeds, and the
+// holder can lose the lease. So commit such a transaction at once.
 //
 // A program that uses leases needs these permissions, those on lease_mark only for a [Mark]:
 //
@@ -66,15 +66,17 @@
 // If the server's clock is set forward, held leases end early. If the clock is set backward, they last
 // longer. When the clock has been set backward by more than a second, the Store logs by how much the clock is
 // behind the records, so that you can correct the clock. A lease whose holder renews it is not affected. If
-// the holder crashes, a Store reports the lease as expired when it has seen the record unchanged for the time
-// that the lease had left. Then another process can acquire the lease.
+// the holder crashes, the Store of a waiting process measures the remaining time with the clock of its own
+// machine. For example, if a record says that 10 s are left, and the record is still the same somewhat more
+// than 10 s later, the Store reports the lease as expired. Then another process can acquire the lease.
 //
 // The server reads the time of a change while the row is locked, and the change becomes visible when it is
-// committed. If a Load reads the old row just before the commit, the server time that it returns can
-// therefore be later than the time of the change, by at most the duration of the commit.
+// committed. A Load during the commit therefore still returns the old record, although the server time that
+// the Load returns can be later than the time of the change. For example, if the commit takes 10 ms, the
+// server time can be up to 10 ms later.
 //
 // After a failover to a standby that has not received the last grants, two holders can have the same lease
-// and the same token, unless commits wait for every standby that can be promoted: see
+// and the same token. To prevent this, make every commit wait for each standby that can be promoted: see
 // synchronous_standby_names in README.md. All writes must go to one server, so every request to a standby or
 // a read-only server returns an error. A server that has become read-only can keep its connections open. The
 // Store then closes the connections, and sends the refused request again over a new connection. The
@@ -82,9 +84,9 @@
 //
 // Set connect_timeout=2 in the connection string. Otherwise the driver waits for a frozen server instead of
 // trying the next one. While a pgx pool without this limit is waiting for a server, a [Store] opens its own
-// connections, as many as the pool may have, with a limit of two seconds for each host. If the server is
-// frozen when the program ends, the Close of a store of [open.Store] takes about a second, while the Close of
-// your own pgx pool waits for up to 15 s.
+// connections, and waits at most two seconds for each host. The Store opens at most as many connections as
+// the pool may have. If the server is frozen when the program ends, the Close of a store of [open.Store]
+// takes about a second, while the Close of your own pgx pool waits for up to 15 s.
 //
 // # Tokens
 //
@@ -103,8 +105,8 @@
 // acquired through the same Store, because the Store remembers the record that it wrote. If the row has
 // changed, if another transaction has locked it, or if the lease has ended, the request takes one or two
 // exchanges more. If the duration of a lease is not a whole number of microseconds, every renewal takes two
-// exchanges. A pgx pool pings the server before it reuses a connection that was idle for more than a second,
-// which is one more exchange.
+// exchanges. A pgx pool pings the server before it reuses a connection that was idle for more than a second.
+// The ping takes one more exchange.
 //
 // A pooler can share connections between transactions, because no request depends on the state of its
 // connection. pgx then needs default_query_exec_mode=exec and [Options.Listen], and lib/pq needs
@@ -113,10 +115,11 @@
 // # Notifications
 //
 // A PostgreSQL transaction that sends a notification locks the whole database until its commit is on the
-// disk. So after a release, a break, a take-over or a change to another ID, the Store sends the notification
-// in a second statement, together with those of other recent changes. A release returns only after this
-// statement, or when its context is done. If a process ends before it has sent a notification, each [Store]
-// with a watch of the lease finds the change by itself within a second.
+// disk. The Store therefore does not notify in the transaction of a release, a break, a take-over or a change
+// to another ID. Instead, the Store sends the notifications of all recent changes together, in a second
+// statement. A release returns only after this statement, or when its context is done. If a process ends
+// before it has sent a notification, each [Store] with a watch of the lease finds the change by itself within
+// a second.
 //
 // # Pools
 //
@@ -124,7 +127,8 @@
 // renewal for too long. If the number of connections is limited, a Store sends renewals, releases and
 // notifications first, and reserves a quarter of the connections for them. With two or three connections, a
 // Store reserves one. With a single connection, it reserves none. While the reserved connections are busy,
-// renewals wait and are then sent together in one statement, beginning with those of the leases that end
-// first. If the server is too slow to renew one more lease, the Store refuses to acquire it, with an
-// [engine.FullError]. [NewSQL] says how to limit the number of connections with each driver.
+// renewals wait. The Store then sends the waiting renewals together in one statement. If there are too many
+// renewals for one statement, the leases that end first are renewed first. If the server is too slow to renew
+// one more lease, the Store refuses to acquire it, with an [engine.FullError]. [NewSQL] says how to limit the
+// number of connections with each driver.
 package pglease

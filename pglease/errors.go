@@ -86,8 +86,8 @@ func describeError(what, name string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("pglease: %s %q: %w", what, name, err), advice, permanent)
 }
 
-// advise returns a text that says how to fix the cause of an error, and whether the error recurs until a
-// person has done so.
+// The function advise returns a text that says how to fix the cause of an error. The result permanent is true
+// if every retry fails with the same error until a person has fixed the cause.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "the server is read-only or a standby: connect to the primary, with target_session_attrs=read-write", false
@@ -171,7 +171,8 @@ func mustLeave(err error) bool {
 	return isReadOnly(err)
 }
 
-// isReadOnly reports whether a server has certainly refused a statement because it is read-only or a standby.
+// isReadOnly reports whether a server is read-only or a standby, and has therefore certainly refused a
+// statement.
 func isReadOnly(err error) bool {
 	switch sqlState(err) {
 	case readOnlySQLTransaction:

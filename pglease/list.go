@@ -30,8 +30,8 @@ from {floor} f`
 // each request. If a row is not a valid record, List yields an error for it, and continues with the next row.
 // See [lease.Lister].
 //
-// Unlike Load, List locks no rows, so List can report a lease as expired although a renewal that began before
-// the end of the lease is about to be committed.
+// Unlike Load, List locks no rows, and does not wait for a renewal that is being committed. So if a renewal
+// begins just before the end of a lease, List can report the lease as expired until the renewal is committed.
 func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		for after, first := prefix, true; ; first = false {
@@ -55,8 +55,9 @@ func (s *rows) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, e
 	})
 }
 
-// nextRows reads a page of rows, in the order of their names, beginning after the given name or, for the
-// first page, with this name.
+// nextRows reads a page of rows, sorted by name. For the first page, the parameter first must be true. The
+// first page contains the row with the given name, if there is such a row. Every later page contains only
+// rows with greater names.
 func (s *rows) nextRows(ctx context.Context, after string, first bool) (listed []listedRow, err error) {
 	var text string
 	var d settings

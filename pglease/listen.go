@@ -17,9 +17,9 @@ import (
 // the notification, the signal comes within a second, because the Store reads the watched rows once a second.
 // A Store reads at most 10,000 rows each second, so with more watched leases the signal can take longer.
 //
-// All watches of a Store share one connection, which the first call of Watch opens and Close closes. If the
-// connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
-// connection.
+// All watches of a Store share one connection. The first call of Watch opens this connection, and the method
+// Close of the Store closes it. If the connection is lost, the channels of all watches are closed, and the
+// next call of Watch opens a new connection.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (l *listener) start() {
 	}()
 }
 
-// receive forwards notifications to the watches until the connection is lost. Once a second, it also looks
-// for changes whose notification did not arrive.
+// Until the connection is lost, the method receive forwards notifications to the watches. Once a second, the
+// method also looks for changes whose notification did not arrive.
 func (l *listener) receive(ctx context.Context) {
 	for {
 		due := time.Now().Add(sweepEvery)
@@ -145,8 +145,8 @@ func (l *listener) receive(ctx context.Context) {
 	}
 }
 
-// The method wait waits for a notification, but no longer than until the time in the parameter due. The
-// result is true if the connection still works.
+// The method wait waits for one notification, and gives up at the given time. The result is true if the
+// connection still works.
 func (l *listener) wait(ctx context.Context, due time.Time) bool {
 	bounded, cancel := context.WithDeadline(ctx, due)
 	defer cancel()

@@ -57,7 +57,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which is also a [lease.Watcher] and a [lease.Lister].
+// Authority returns an authority that uses the Store. The authority is also a [lease.Watcher] and a
+// [lease.Lister].
 //
 // To renew, change or release a lease, the authority starts from the last record that the Store wrote, unlike
 // lease.NewAuthority(s), which loads the record before every swap. If the last record is out of date, the

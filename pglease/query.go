@@ -63,11 +63,11 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	return err
 }
 
-// repeat runs a statement until it succeeds or must not be repeated. If a server refuses the statement
-// because the server is read-only, repeat runs the statement on all idle connections, and then on a new
-// connection. After a restart of the server, the pool can hand out all its broken connections before it opens
-// a new one. So if a statement is safe to repeat, the largest number of repetitions is the number of open
-// connections.
+// The method repeat runs a statement, and runs it again after some errors. If a server refuses the statement
+// because the server is read-only, the method tries all idle connections, and then a new connection. If a
+// connection breaks, the method runs the statement again only if the statement is safe to repeat. After a
+// restart of the server, the pool can hand out all its broken connections before it opens a new one. So a
+// statement that is safe to repeat is repeated at most as often as there are open connections.
 func (s *rows) repeat(u *use, st statement) error {
 	broken, refused := s.db.open(), -1
 	for {
@@ -90,8 +90,8 @@ func (s *rows) repeat(u *use, st statement) error {
 	}
 }
 
-// The method once runs a statement a single time. If the pool gives no connection to the statement, the
-// result is a [*connectError], which says whether an earlier request had a connection.
+// The method once runs a statement a single time. If the pool cannot open a connection for the statement, the
+// result is a [*connectError]. This error says whether an earlier request had a connection.
 func (s *rows) once(u *use, st statement) error {
 	u.users.Add(1)
 	err := s.db.queryRow(u.ctx, u.end, st.sql, st.args, st.dest)

@@ -49,7 +49,8 @@ const (
 	mostRenewals    = 500 // leases in one statement
 )
 
-// A renewal has the values that the row must have in order to be renewed, and the duration of the lease.
+// A renewal describes one lease that the server is to renew. The server renews the lease only if the row
+// still has the ID, the epoch, the owner and the duration of the renewal.
 type renewal struct {
 	Name     string `json:"name"`
 	ID       string `json:"id"`
@@ -66,8 +67,8 @@ type renewed struct {
 	at      time.Time
 }
 
-// renewMany sends renewals, which the [engine.Gate] of the store has allowed, in one statement. A lease is
-// not renewed if it has ended, or if its row has changed or is locked.
+// renewMany sends several renewals in one statement. The parameter pass is the permission of the store's
+// [engine.Gate]. A lease is not renewed if it has ended, or if its row has changed or is locked.
 func (s *rows) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]renewed, error) {
 	type numbered struct {
 		I int `json:"i"`

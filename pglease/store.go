@@ -106,9 +106,10 @@ func (s *rows) close() {
 }
 
 // loadSQL reads a row and the time. If the lease has reached its end, loadSQL reads the row again under a
-// lock. Without this lock, a [Store.Swap] that read the clock before the end of the lease could commit after
-// a [Store.Load] has already reported the lease as expired. A standby refuses every Load, because a server in
-// recovery cannot lock rows.
+// lock. To get the lock, the server waits for a [Store.Swap] that has read the clock before the end of the
+// lease, but is not yet committed. Without the lock, a [Store.Load] could report the lease as expired, and
+// the Swap could then renew the lease. A standby refuses every Load, because a server in recovery cannot lock
+// rows.
 const loadSQL = `
 with seen as materialized (
 	select l.*, clock_timestamp() as now from {row} l where l.name = $1
@@ -126,15 +127,16 @@ select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, '
 	{schema}, getdatabaseencoding()::text, pg_client_encoding()::text
 from {floor} f left join row r on true`
 
-// absentPrefix begins the Version in the Snapshot of a lease that has no row.
+// If a lease has no row, the Version in its Snapshot begins with absentPrefix.
 const absentPrefix = "absent-"
 
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }
 
-// Load returns the record of the named lease, and the time of the server. The clock of the server may have
-// been set back. So when this Store has seen the record unchanged for the time that the lease had left, Load
-// returns the lease as expired, with the end of the lease as the time.
+// Load returns the record of the named lease, and the time of the server. If the clock of the server was set
+// back, the time of the server can be before the end of a lease that has ended. If the Store has seen the
+// same record for so long that the lease must have ended, Load therefore returns the end of the lease instead
+// of the time of the server.
 func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

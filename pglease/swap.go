@@ -32,8 +32,9 @@ update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, u
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
 returning l.version, l.changed`
 
-// putNewSQL inserts the first row of a lease. The version of a missing row is stored in lease_floor, and
-// changes when any row is deleted. The statement locks lease_floor, so that no row can be deleted meanwhile.
+// putNewSQL inserts the first row of a lease. While a lease has no row, its version is the version in
+// lease_floor, which increases when any row is deleted. The statement locks lease_floor, so that no row can
+// be deleted meanwhile.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
 select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint

@@ -57,8 +57,8 @@ func openURL(ctx context.Context, url string) (open.Leases, error) {
 	return opened{s, pool, cut}, nil
 }
 
-// The function until returns a DialFunc that opens connections with dial until ctx ends. Then it closes these
-// connections, and every attempt to dial fails.
+// The function until returns a DialFunc that uses dial to open connections. When ctx ends, these connections
+// are closed, and from then on every attempt to dial fails.
 func until(ctx context.Context, dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(dialing context.Context, network, address string) (net.Conn, error) {
 		dialing, cancel := context.WithCancel(dialing)

@@ -26,9 +26,9 @@ import (
 	"github.com/fencedlease/lease/session"
 )
 
-// guarded compares tok with the newest token in the database, runs a query in the same transaction, and stores the
-// text that the query returns in dest. If the token in the database is newer, guarded returns an error and does not run
-// the query.
+// The function guarded first compares tok with the newest token in the database. If the token in the database
+// is newer, the function returns an error. Otherwise, the function runs the query in the same transaction,
+// and stores the text that the query returns in dest.
 func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest *string, query string, args ...any) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := fencing.Advance(ctx, pglease.Mark(tx, "reports"), tok); err != nil {
@@ -38,8 +38,9 @@ func guarded(ctx context.Context, db *pgxpool.Pool, tok lease.Token, dest *strin
 	})
 }
 
-// run makes the report if there is none and no other machine has the lease, and returns what it has done. If the
-// program is told to stop before the report is stored, run returns an error, because the job is not done.
+// The function run makes the report, unless the report exists already or another machine has the lease. The
+// result did says what the function has done. If the program is told to stop before the report is stored, the
+// function returns an error, because the job is not done.
 func run() (did string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err1 := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
