@@ -59,10 +59,11 @@
 // The record of a lease expires when the lease has not been locked for the time in [Options.Keep].
 //
 // To free a lease, call [lease.Break] with a grace period, so that its holder stops first. If you delete the
-// key with DEL instead, another process can acquire the lease at once, although the holder believes that it
-// has the lease until its next renewal is refused, even with Watch. To notify the holder and the waiting
-// processes of the deletion, PUBLISH the name of the lease on the channel of its bucket, such as
-// lease-signal:{9759}. The tokens of the lease still rise after the deletion.
+// key with DEL instead, another process can acquire the lease at once. The holder is not notified of the
+// deletion, not even with session.Options.Watch, and believes that it has the lease until its next renewal is
+// refused. To notify the holder and the waiting processes of the deletion, PUBLISH the name of the lease on
+// the channel of its bucket, such as lease-signal:{9759}. The tokens of the lease still rise after the
+// deletion.
 //
 // A Store that reads an invalid record returns an error that names the key. Do not change a record by hand:
 // if you change its fields but not the field "version", a Store that remembers the record does not notice the
@@ -72,9 +73,9 @@
 //
 // The epoch of a name without a record is the highest epoch in its bucket or, if that is greater, the current
 // time in microseconds, rounded down to a multiple of [Options.Keep]. Tokens therefore keep rising after a
-// record has expired or was deleted, and usually even after a loss of all data. The exception is a lease that
-// had no record when it was acquired: if all data is lost within [Options.Keep] after that, the lease can get
-// the same tokens again.
+// record expires or is deleted, and usually even after a loss of all data. The exception is a lease that had
+// no record when it was acquired: if all data is lost within [Options.Keep] after that, the lease can get the
+// same tokens again.
 //
 // # Time
 //
@@ -101,27 +102,29 @@
 // A renewal, a change or a release takes one exchange if the lease was acquired through the same Store. The
 // Store then computes the new record from the last record that it wrote, and the script writes the new record
 // only if that last record is still in Redis and the lease has not ended. Otherwise, the Store calls Load and
-// Swap. There is one exception: if the answer to an earlier renewal was lost, only the end of the record in
-// Redis is different, and the next renewal still takes one exchange. If [Options.Replicas] is set, the
-// command WAIT is sent in the same exchange as the script.
+// Swap. There is one exception. If the answer to a renewal was lost, the record in Redis shows a later end of
+// the lease than the Store remembers, but the same holder and the same token. The next renewal then still
+// takes one exchange. If [Options.Replicas] is set, the command WAIT is sent in the same exchange as the
+// script.
 //
 // Requests that are made at the same time share pipelines, over at most 8 connections to a server. A request
 // whose context ends before it is sent is never sent. Renewals and releases are sent before all other
-// requests, and of the waiting renewals, the ones whose leases end first. If the server is too slow to renew
-// one more lease, the Store refuses to acquire it, with an [engine.FullError] that says how many renewals are
-// needed and how many the server can do: see [engine.Gate].
+// requests. If many renewals wait, the leases that end first are renewed first. If the server is too slow to
+// renew one more lease, the Store refuses to acquire a lease. The refusal is an [engine.FullError], which
+// says how many renewals a second the server can do, and how many its leases would need: see [engine.Gate].
 //
-// A Store opens its own connections, with the options of the client that was passed to [New]. Unlike those of
-// go-redis, these connections respect contexts and never send a command twice. A second attempt of a swap
-// would report a conflict even if the server had applied the first. For each new connection, the Store first
-// reads the eviction policy of the server, which takes one more exchange.
+// A Store opens its own connections, with the options of the client that was passed to [New]. Unlike the
+// connections of the client, the connections of the Store respect contexts and never send a command twice. A
+// second attempt of a swap would report a conflict even if the server had applied the first. For each new
+// connection, the Store first reads the eviction policy of the server, which takes one more exchange.
 //
-// If a server does not answer, or answers that it is a replica, is loading, has too few replicas or belongs
-// to a cluster, the Store drops its connections to it, and sends the next request over a new connection. The
-// watches of such a server are closed, at the latest 6 s after its last answer. Behind a sentinel, a Store
-// that is in use also asks the sentinels once a second which server is the primary, because a primary that is
-// cut off from the sentinels can still accept writes. If a sentinel can freeze, make the client with
-// [FailoverOptions], so that the client turns to another sentinel within seconds.
+// If a server does not answer, the Store closes its connections to this server, and sends the next request
+// over a new connection. The Store does the same if a server answers that it is a replica, is loading, has
+// too few replicas or belongs to a cluster. The watches at such a server are closed, at the latest 6 s after
+// its last answer. Behind a sentinel, a Store that is in use also asks the sentinels once a second which
+// server is the primary, because a primary that is cut off from the sentinels can still accept writes. If a
+// sentinel can freeze, make the client with [FailoverOptions], so that the client turns to another sentinel
+// within seconds.
 //
 // The scripts have the flag allow-oom, so leases still work on a server whose memory is full of other data. A
 // replica refuses to run the scripts, so Load never returns stale data.

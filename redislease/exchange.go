@@ -22,7 +22,7 @@ type use struct {
 	retired  bool      // close the client after the last exchange
 }
 
-// exchange sends requests in one pipeline, over one connection.
+// The method exchange sends requests in one pipeline, over one connection.
 func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) []answer {
 	server := s.use(all[len(all)-1].server)
 	sent := time.Now()
@@ -76,7 +76,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 	return answers
 }
 
-// renewed returns how many of the renewals were carried out and did not conflict.
+// The function renewed counts the renewals that were carried out and did not conflict.
 func renewed(answers []answer) (n int) {
 	for _, a := range answers {
 		if a.sent[len(a.sent)-1].Err() == nil {
@@ -86,8 +86,9 @@ func renewed(answers []answer) (n int) {
 	return n
 }
 
-// The method use marks the client of a server as in use, and returns this client. If the client was replaced,
-// the method marks and returns the new client instead.
+// Every exchange first calls the method use, which returns the client for the exchange. This is the given
+// client or, if the given client was replaced, the new client. The method counts the exchange as under way
+// until the method end is called.
 func (s *Store) use(server *redis.Client) *redis.Client {
 	server = s.servers.current(server)
 	s.mu.Lock()
@@ -129,8 +130,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// wrongServer reports whether a server has answered that it did not carry out the request, although another
-// server might do so.
+// wrongServer reports whether a server has certainly refused a request that another server might carry out.
 func wrongServer(err error) bool {
 	word, _, _ := strings.Cut(redisError(err), " ")
 	switch word {
@@ -160,9 +160,9 @@ func (s *Store) retire(old *redis.Client, misplaced bool) {
 	}
 }
 
-// When a new primary was found, lastAnswers is how long the Store waits for the last answers of the earlier
-// primary. The time is short because a frozen primary sends no answers, and later requests have to wait
-// meanwhile.
+// The constant lastAnswers is the time for which the Store, after a failover, waits for the last answers of
+// the earlier primary. The time is short because a frozen primary sends no answers, and later requests have
+// to wait meanwhile.
 const lastAnswers = 200 * time.Millisecond
 
 // findPrimary asks the sentinels for the address of the primary, if there are sentinels and their last answer

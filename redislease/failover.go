@@ -6,11 +6,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FailoverOptions returns options for redis.NewFailoverClient. The options limit each request to a sentinel
-// to one second, without retries. If a sentinel is frozen, it accepts connections but never answers. With
-// these options, the client leaves such a sentinel after about three seconds. With the defaults of go-redis,
-// this takes about 16 s. A Store cannot shorten this time, because only the client sends requests to the
-// sentinels.
+// FailoverOptions returns options for redis.NewFailoverClient. With these options, a request to a sentinel
+// fails after one second without an answer, and is not repeated. If a sentinel is frozen, it accepts
+// connections but never answers. The client leaves such a sentinel after about three seconds. With the
+// defaults of go-redis, this takes about 16 s. A Store cannot shorten this time, because only the client
+// sends requests to the sentinels.
 //
 // The parameter master is the name of the primary in the configuration of the sentinels. Set further options,
 // such as Password, before you make the client.

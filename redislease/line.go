@@ -12,8 +12,8 @@ import (
 )
 
 // A Store has at most maxExchanges pipelines under way to one server, each over its own connection. A
-// pipeline has at most maxBatch requests. If fewer pipelines of a kind than fewExchanges are under way, a new
-// request of that kind gets a pipeline of its own.
+// pipeline has at most maxBatch requests. A new request gets a pipeline of its own while fewer than
+// fewExchanges pipelines with requests of its kind are under way.
 const (
 	maxExchanges = 8
 	fewExchanges = 2

@@ -24,8 +24,9 @@ const pageSize = 100
 // List scans every key of the database, page by page, with SCAN, and then reads the keys that belong to
 // leases. The keys of other programs make List slower, but it does not block other clients. In a cluster,
 // List can miss a lease whose slot is moved to another server while List is running. If the client of the
-// Store connects to a single server of a cluster, List returns a permanent error, unless the user may not
-// send INFO.
+// Store connects to a single server of a cluster, List returns a permanent error. However, List needs INFO to
+// recognize a cluster. If the user lacks the permission for INFO, List returns only the leases on the single
+// server.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
 		var all []*redis.Client
@@ -130,7 +131,8 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, p
 	return p, errReply
 }
 
-// An entry is a lease that List yields, together with an error. List skips an entry without a name.
+// An entry contains the two values that List yields at a time, a lease and an error. List skips an entry
+// without a name.
 type entry struct {
 	lease.Entry
 	err error

@@ -14,7 +14,8 @@ import (
 	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// A listener checks its connection every pingEvery, and closes it if no data has arrived for silentFor.
+// A listener checks its connection at intervals of the length pingEvery. If no data has arrived for longer
+// than the time silentFor, the listener closes its connection.
 const (
 	pingEvery = time.Second
 	silentFor = 5 * time.Second
@@ -23,8 +24,8 @@ const (
 var errLost = errors.New("the connection that listens was lost")
 
 // A listener receives the published signals over its own connection, and forwards them to the watches. The
-// client of a listener can connect only once, because a redis.PubSub that reconnected by itself would not
-// report that signals may have been lost meanwhile.
+// client of a listener can connect only once. Otherwise, after the loss of a connection, the redis.PubSub
+// would connect again without an error, although signals may have been lost meanwhile.
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
@@ -55,8 +56,9 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 	return l
 }
 
-// watch adds a watch of a lease, which ends when ctx is done, and subscribes to the channel of the lease's
-// bucket. If watch returns an error before ctx is done, the connection of the listener is lost.
+// The method watch begins to watch a lease, and subscribes to the channel of the lease's bucket. The watch
+// ends when ctx is done. If the method returns an error before ctx is done, the connection of the listener is
+// lost.
 func (l *listener) watch(ctx context.Context, name, channel string) (<-chan struct{}, error) {
 	watching, cancel := context.WithCancel(ctx)
 	signals, err := l.watches.Add(watching, name, struct{}{})
@@ -73,8 +75,9 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 
 // subscribe subscribes to a channel, and returns when the server has confirmed the subscription. Only one
 // goroutine at a time may call subscribe. If the request fails or is canceled, subscribe closes the
-// connection, which also ends the watches of other callers. Therefore only the first call, which also has to
-// open the connection and so can take long, cancels its request when ctx is done.
+// connection, which also ends the watches of other callers. The end of ctx therefore does not cancel a
+// request for a further channel. The end of ctx cancels only the first request, because this request must
+// also open the connection, which can take long, and no other caller has a watch yet.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
 	confirmed, asked := l.subscribed[channel]
@@ -108,9 +111,10 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 	}
 }
 
-// The caller must have opened the connection, and subscribed to the given channel as the first one. Then
-// begin starts the goroutines of the listener. If the connection is already lost, begin does nothing, because
-// [Store.Close] waits for goroutines only after it has called [listener.lose].
+// The method begin starts the goroutines of the listener. The caller must already have opened the connection
+// by subscribing to the given channel. If the connection is already lost, the method starts no goroutine. For
+// example, [Store.Close] calls [listener.lose] and then waits for all goroutines, so none may start after
+// that call.
 func (l *listener) begin(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -123,10 +123,11 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	return result, nil
 }
 
-// newer returns the mark if the script refused a token because the mark is greater, and the empty token if
-// err is nil. newer finds the mark in the text of err. If the mark is malformed, newer returns an error that
-// wraps a [*lease.FieldError]. Every error names the key of the mark, and begins with the text of the
-// parameter verb, for example "advance".
+// The method newer returns the mark if a script refused a token because the mark is greater. The parameter
+// err is the error of the script, and its text contains the mark. If err is nil, the method returns the empty
+// token. If the mark is malformed, the method returns an error that wraps a [*lease.FieldError]. Every error
+// of the method names the key of the mark, and says what has failed. For example, the parameter verb is
+// "advance" if a call of Advance has failed.
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

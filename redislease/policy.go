@@ -12,7 +12,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// A Store in use checks the eviction policy of a server once in checkEvery, because CONFIG SET can change it.
+// While a Store is in use, CONFIG SET can change the eviction policy of a server. The Store therefore checks
+// the policy again when the last check is older than checkEvery.
 const checkEvery = 2 * time.Second
 
 type policyError struct{ err error }

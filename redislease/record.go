@@ -8,8 +8,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// timeLayout is the layout of all stored times. Every time has nine decimals, so that scripts can compare
-// times as strings.
+// timeLayout is the layout of all stored times. Stored times always have nine decimals, so that scripts can
+// compare them as strings.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
@@ -38,9 +38,9 @@ type column struct {
 	rule   string
 }
 
-// columns lists all fields of a record, in the order in which they are written to the hash. A parse function
-// returns no error: parseFields detects a malformed text by formatting the parsed value and comparing it with
-// the text.
+// The array columns contains all fields of a record, in the order in which they are written to the hash. A
+// parse function returns no error: parseFields detects a malformed text by formatting the parsed value and
+// comparing it with the text.
 var columns = [...]column{
 	{"state", func(r lease.Record) string { return r.State.String() },
 		func(r *lease.Record, s string) { _ = r.State.UnmarshalText([]byte(s)) },

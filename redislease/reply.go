@@ -79,11 +79,11 @@ func (r reply) committed(next lease.Record) (lease.Snapshot, error) {
 	return lease.Snapshot{Record: next, Version: r.text(2), Now: now}, nil
 }
 
-// absentPrefix begins the Version in the Snapshot of a lease that has no record.
+// If a lease has no record, the Version in its Snapshot begins with absentPrefix.
 const absentPrefix = "absent-"
 
-// snapshot returns the Snapshot of a lease from the reply to a load. If a lease has ended and the clock of
-// the server was set back later, the lease looks as if it had not ended. The parameter late corrects such a
+// snapshot returns the Snapshot of a lease from the reply to a load. If the clock of the server is set back
+// after the end of a lease, the lease looks as if it had not ended. The parameter late corrects such a
 // Snapshot.
 func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, error) {
 	now, err := r.now()

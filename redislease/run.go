@@ -13,8 +13,8 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A request is attempted at most maxAttempts times, with pauses of retryPause. A request is repeated only if
-// a server has answered that it did not carry out the request.
+// A request is attempted at most maxAttempts times. Between two attempts, the Store waits for the time
+// retryPause. A request is repeated only if a server has answered that it did not carry out the request.
 const (
 	maxAttempts = 8
 	retryPause  = 25 * time.Millisecond
@@ -22,8 +22,9 @@ const (
 
 type change struct{ old, next lease.Record }
 
-// run runs a script for the lease with the given name, and returns soon when ctx is done. If the change c is
-// not nil, the script must make that change. If the script did not make the change, run returns the reply and
+// The method run sends a script to the server that stores the lease with the given name, and returns the
+// reply. When ctx is done, the method returns without waiting for the reply. If the change c is not nil, the
+// script must make that change. If the script did not make the change, the method returns the reply and
 // [lease.ErrConflict].
 func (s *Store) run(ctx context.Context, k kind, script *script, name string, c *change, args ...any) (reply, error) {
 	if engine.IsUrgent(ctx) {

@@ -23,14 +23,15 @@ var swapLua string
 var renewLua string
 
 // header is the first line of every script. The flag allow-oom lets the server run the script even if other
-// data fills its memory up to maxmemory. A script exceeds this limit only a little, because a record is small
-// and expires. Because the flag no-writes is missing, a replica refuses to run even a script that only loads
-// a record, so [Store.Load] never returns stale data.
+// data fills its memory up to maxmemory. The leases then use more memory than maxmemory permits, but only a
+// little, because records are small and expire. The header does not have the flag no-writes, so the server
+// regards each script as a write. A replica refuses all writes, and therefore also a script that only loads a
+// record. So [Store.Load] never returns stale data.
 const header = "#!lua flags=allow-oom\n"
 
-// Every script has one of these lines after the header. The line dateOfLast reads two arguments, the day and
-// the date of the last write, so that clock.lua need not compute the date if the day is the same. With the
-// line noDate, clock.lua always computes the date.
+// Every script has one of these two lines after the header. A script with dateOfLast gets the day and the
+// date of the last write as arguments. If the day is still the same, clock.lua uses this date and need not
+// compute it. In a script with noDate, clock.lua always computes the date.
 const (
 	noDate     = "local dated, date\n"
 	dateOfLast = "local dated, date = tonumber(ARGV[6]), ARGV[7]\n"
@@ -54,8 +55,8 @@ var (
 	commandPattern = regexp.MustCompile(`redis\.call\((?:'(\w+)'|ARGV\[(\d+)\])`)
 )
 
-// locate adds the name of the Redis command that failed to the error of a script, because the server reports
-// only the line of the script.
+// When a Redis command in a script fails, the server reports the number of the line in the script, but not
+// the command. The method locate finds the name of the command, and adds this name to the error.
 func (s *script) locate(err error, args []any) error {
 	line := linePattern.FindStringSubmatch(redisError(err))
 	if line == nil {

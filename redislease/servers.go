@@ -31,9 +31,9 @@ type servers interface {
 	// must close.
 	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// moved reports whether it is time to check for a new primary. If the result of moved is true, the caller
-	// must call check, and check can take long. If check finds a new primary, it returns the client of the
-	// old one.
+	// If it is time to check for a new primary, the method moved returns true, and the caller must then call
+	// the method check. This call can take long. If there is a new primary, the call returns the client of
+	// the old primary.
 	moved() bool
 	check() (old *redis.Client)
 
@@ -131,19 +131,20 @@ func (topologyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return next
 }
 
-// failoverAddr is the Addr in the options of a client that gets the address of the primary from sentinels.
+// If a client gets the address of the primary from sentinels, go-redis sets the Addr in the options of the
+// client to failoverAddr.
 const failoverAddr = "FailoverClient"
 
-// The constant replaceEvery is the shortest time between two replacements of the client of a single. The
-// constant askEvery is the shortest time between two requests to the sentinels for the primary.
+// The constant replaceEvery is the shortest time between two replacements of a client. The constant askEvery
+// is the shortest time between two requests to the sentinels for the primary.
 const (
 	replaceEvery = 100 * time.Millisecond
 	askEvery     = time.Second
 )
 
-// single gives access to one server, whose address can come from a sentinel. A go-redis client keeps its open
-// connections when the address leads to another server. To leave a server, single therefore makes a new
-// client.
+// The type single implements the interface servers for one server, whose address can come from a sentinel. A
+// go-redis client keeps its open connections when the address leads to another server. To leave a server, the
+// type single therefore replaces the client.
 type single struct {
 	options *redis.Options
 	connect func(*redis.Options) *redis.Client // redis.NewClient, except in tests
@@ -161,10 +162,11 @@ type single struct {
 	stale    bool      // client has connections to an earlier primary
 }
 
-// dialPatience limits an attempt to connect through sentinels. go-redis first sends its request to the
-// sentinel that it used last, and repeats it as the options of the client say. If that sentinel is frozen,
-// go-redis turns to the other sentinels only after all these requests have failed. An attempt that ended
-// earlier would be followed by one that ends in the same way.
+// The constant dialPatience limits an attempt to connect through sentinels. In each attempt, go-redis first
+// asks the sentinel that it used last, and repeats this request if the options of the client permit retries.
+// If that sentinel is frozen, go-redis turns to the other sentinels only after all these requests have
+// failed. The limit must be long enough for this. Otherwise, each attempt would end before go-redis turns to
+// another sentinel.
 const dialPatience = time.Minute
 
 func newSingle(o *redis.Options) *single {
@@ -199,8 +201,8 @@ func (s *single) dialing(change int) {
 	s.dials += change
 }
 
-// waitsForSentinels reports whether the sentinels have not answered for a while when they were asked for the
-// primary.
+// waitsForSentinels reports whether the Store has asked the sentinels for the primary, and has been waiting
+// for an answer for a while.
 func (s *single) waitsForSentinels() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,11 +54,13 @@ type Options struct {
 
 	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO. If
 	// you set AssumeNoEviction, make sure that the maxmemory-policy of the server is noeviction: see the
-	// package documentation. The Store then also cannot warn about a missing append-only file.
+	// package documentation. Without INFO, the Store also gives no warning if the server has no append-only
+	// file.
 	AssumeNoEviction bool
 }
 
-// complete returns the options with their defaults, and the epoch of Floor.
+// The method complete returns a copy of the options, in which defaults replace the zero values, and the epoch
+// of the option Floor.
 func (o *Options) complete() (v Options, floor uint64, err error) {
 	if o != nil {
 		v = *o
@@ -109,10 +111,11 @@ type Store struct {
 	closed   bool
 }
 
-// New returns a Store that keeps leases on the servers to which client connects, which must be a
-// [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens its own connections with
-// the options of the client, but its connections respect contexts and never retry a request. [Store.Close]
-// closes these connections. Hooks of the client are not called.
+// New returns a Store that keeps leases on the servers to which client connects. The client must be a
+// [*redis.Client] or a [*redis.ClusterClient]. New sends no request. The Store opens its own connections,
+// with the options of the client. Unlike the connections of the client, the connections of the Store respect
+// contexts and never retry a request. [Store.Close] closes the connections of the Store. Hooks of the client
+// are not called.
 //
 // New returns a [*lease.FieldError] if client is nil or of another type, or if an option is out of range. New
 // rejects a [*redis.Ring], which moves names to other servers when a server is down.
@@ -173,7 +176,8 @@ func (s *Store) Close() {
 // numbers would store the same lease under different keys.
 const buckets = 1 << 14
 
-// bucket returns the bucket of a name as a number in braces, by which a cluster chooses the server of a key.
+// The function bucket returns the bucket of a name as a number in braces. A cluster chooses the server of a
+// key only by the text in the braces, so all keys of a bucket are on the same server.
 func bucket(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
@@ -197,8 +201,9 @@ func (s *Store) keys(script *script, name string) []string {
 }
 
 // Load returns the record of the named lease, and the time of the server. If the clock of the server was set
-// back, Load returns the lease as ended once this process has seen the record unchanged for the duration of
-// the lease.
+// back, the time of the server can be before the end of a lease that has ended. If the Store has seen the
+// same record for so long that the lease must have ended, Load therefore returns the end of the lease instead
+// of the time of the server.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err

@@ -74,8 +74,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 }
 
 // raisedEpoch returns the epoch to which Swap raises the floor of the bucket, unless the floor is higher
-// already. A Swap that creates a record always raises the floor, so that a version of a name without a record
-// never recurs.
+// already. A Swap that creates a record always raises the floor. The version of a missing record contains the
+// epoch of the floor, so this version never recurs.
 func raisedEpoch(old lease.Snapshot, next lease.Record) uint64 {
 	if strings.HasPrefix(old.Version, absentPrefix) && next.Epoch == old.Record.Epoch {
 		return min(next.Epoch+1, math.MaxInt64)
@@ -92,8 +92,9 @@ func numberOf(version string) (n int64, ok bool) {
 // version as an earlier write that was lost in a failover or a restart.
 func randomWord() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// swapDeadline returns the time at which a swap is too late, because the state in old.Record ends.
-// swapDeadline returns "" if there is no such time, or if the state had already ended at old.Now.
+// swapDeadline returns the time at which the state in old.Record ends. From then on, the server must refuse
+// the swap. The result is "" if the state does not end by itself, or if the state had already ended at the
+// time old.Now.
 func swapDeadline(old lease.Snapshot) string {
 	if !old.Now.Before(old.Record.Until) {
 		return ""

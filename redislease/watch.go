@@ -11,9 +11,9 @@ import (
 // crashes. A change by hand, such as DEL, sends no signal, so PUBLISH the name of the lease on the channel of
 // its bucket.
 //
-// All watches of a Store share one connection, which the first call of Watch opens and [Store.Close] closes.
-// If the connection is lost, the channels of all watches are closed, and the next call of Watch opens a new
-// connection. A connection that dies silently is closed within 6 s.
+// All watches of a Store share one connection. The first call of Watch opens this connection, and
+// [Store.Close] closes it. If the connection is lost, the channels of all watches are closed, and the next
+// call of Watch opens a new connection. A connection that dies silently is closed within 6 s.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// work runs in each of the two processes, and counts until the guard refuses a write.
+// Each of the two processes runs the function work, which counts until the guard refuses a write.
 func work(ctx context.Context, client *redis.Client) error {
 	store, err := redislease.New(client, nil)
 	if err != nil {
