@@ -11,7 +11,8 @@ type clock struct {
 	anchor time.Duration // only if boot is "": the time of the leases when steady was 0, or 0 before the first reading
 }
 
-// now returns the time of the leases, which is never before m.last. After a boot, now sets the offset in m.
+// The method now returns the current time, by which the Store decides whether leases have ended. This time is
+// never before m.last. After a boot, the method sets the offset in m.
 func (c *clock) now(m *meta) (time.Time, error) {
 	steady, err := c.steady()
 	if err != nil {

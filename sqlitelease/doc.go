@@ -14,17 +14,19 @@
 // paths. It rejects a file with several hard links, because SQLite derives the name of its log from the path
 // of the file. Leases need a file of their own, so Open also rejects a database that has other tables.
 //
-// The file is in WAL mode, so SQLite creates two more files beside it, -wal and -shm. With synchronous=FULL,
-// each commit waits for one fsync. So even after a power failure, new tokens are newer than all tokens that
-// were granted before. While a store uses the file, it holds a lock on a fourth file, -lock. SQLite's own
-// locks would not be enough, because a process can lose them when any part of it closes the database.
+// The file is in WAL mode, so SQLite creates two more files beside it, such as leases.db-wal and
+// leases.db-shm. With synchronous=FULL, each commit waits for one fsync. So even after a power failure, new
+// tokens are newer than all tokens that were granted before. The Store adds a lock file, such as
+// leases.db-lock, and locks it during each transaction. SQLite's own locks would not be enough, because a
+// process can lose them when any part of it closes the database.
 //
 // If one of the files is replaced or deleted while a store has it open, the leases in it have ended. The
 // store then rejects renewals, so that holders stop at once. All later calls return a permanent error, so the
 // program should exit and be started again.
 //
-// While another program has a transaction open, the file -wal grows. Above 64 MiB, a Store grants no lease
-// until that transaction has ended, and above 256 MiB, it writes nothing.
+// The log in leases.db-wal grows while another program has a transaction open. A Store grants no lease while
+// the log is larger than 64 MiB, and writes nothing while the log is larger than 256 MiB. When the
+// transaction has ended, the Store shortens the log.
 //
 // # Many leases
 //
@@ -35,22 +37,24 @@
 // # The clock
 //
 // On Linux, the time of the leases is CLOCK_BOOTTIME plus an offset that is stored in the file. The first
-// process after a boot chooses the offset such that this time is that of the wall clock, but not before the
-// last time in the file. Until the next boot, changes of the wall clock have no effect on leases. If the
-// machine boots with a wall clock that was set back, the leases last longer by the time for which the machine
-// was off.
+// process after a boot chooses the offset, so that the time of the leases is the time of the wall clock.
+// Until the next boot, changes of the wall clock have no effect on leases. After a boot with a wall clock
+// that was set back, the time of the leases continues from the last time that is stored in the file. For
+// example, if the machine was off for 20 s, the leases then last 20 s longer.
 //
 // On other systems, each process reads the wall clock when it opens the file, and from then on adds the time
-// that passes. The file contains the last time that any process has used, so the time of the leases does not
-// go back. If a process opens the file after the wall clock was set forward, leases of other processes can
-// expire too early.
+// that passes. The file contains the latest time of the leases, and no process uses an earlier time, so the
+// time of the leases does not go back. If a process opens the file after the wall clock was set forward,
+// leases of other processes can expire too early.
 //
 // # Backups
 //
 // The tokens of a new file begin at the current Unix time in microseconds, and each grant adds one. So even
-// if the file is deleted, the tokens of the next file are newer, unless the wall clock was set back and the
-// file -lock, which contains the newest token, was deleted, too. When [Open] opens a copy of a file, it
-// deletes all leases in the copy, and its new tokens begin in the same way. Open recognizes a copy by the
-// token in -lock, and on Linux also by its inode and its time of birth. Before you restore a copy, stop all
-// processes, and remove -wal and -shm. If you also restore an old -lock, set [Options.Floor].
+// if the file is deleted, the tokens of the next file are newer. The lock file also contains the newest
+// token. If the wall clock was set back, the lock file must therefore not be deleted together with the
+// database. When [Open] opens a copy of a file, it deletes all leases in the copy. The next token is at least
+// the current Unix time in microseconds, and newer than all tokens in the copy and in the lock file. Open
+// recognizes a copy because the lock file contains the number of a later commit, and on Linux also because
+// the copy has another inode or another creation time. Before you restore a copy, stop all processes, and
+// remove leases.db-wal and leases.db-shm. If you also restore an old lock file, set [Options.Floor].
 package sqlitelease

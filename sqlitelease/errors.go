@@ -30,7 +30,8 @@ func isBusy(err error) bool {
 	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
-// advice says for result codes of SQLite what the user can do. An error is permanent if a retry cannot help.
+// The map advice contains, for each result code of SQLite, a text that says what the user can do. An error is
+// permanent if a retry cannot help.
 var advice = map[int]struct {
 	text      string
 	permanent bool

@@ -10,15 +10,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// The files of a store are the database, and three files with the same name and a suffix.
+// A store uses a database and three more files. The names of these files are the name of the database with
+// one of the suffixes.
 type files struct {
 	path     string // of the database
 	identity string // of the database; see identify
 	opened   [len(suffixes)]fs.FileInfo
 }
 
-// SQLite writes a log of the last commits to "-wal", and an index of this log to "-shm". The lockFile is
-// "-lock".
+// The file with the suffix "-wal" is SQLite's log of the last commits, and the file with the suffix "-shm" is
+// an index of this log. The lockFile has the suffix "-lock".
 var suffixes = [...]string{"-wal", "-shm", lockSuffix}
 
 // removeStale removes files of an earlier database at this path. If the database is new, it removes the log.

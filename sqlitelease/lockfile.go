@@ -10,12 +10,12 @@ import (
 
 // A lockFile is the file "-lock" beside the database. A store locks it whenever it uses the database.
 //
-// The locks of SQLite are not enough, because POSIX record locks belong to a process. When any part of the
-// process closes a file, for example a backup that has read this file, the process loses all its locks on the
-// file (https://www.sqlite.org/howtocorrupt.html, section 2.2). Then two processes could write at the same
-// time, and both grant the same lease. A lock of flock(2) belongs to the open file, so nobody else can drop
-// it. On systems without flock, such as Windows, the locks of SQLite belong to the open file, too, so there
-// the lockFile needs no lock.
+// The locks of SQLite are not enough, because POSIX record locks belong to a process. A process loses all its
+// locks on a file when any part of the process closes the file, for example after reading it for a backup
+// (https://www.sqlite.org/howtocorrupt.html, section 2.2). Then two processes could write at the same time,
+// and both grant the same lease. A lock of flock(2) belongs to the open file, so nobody else can drop it. On
+// systems without flock, such as Windows, the locks of SQLite also belong to the open file. The lockFile
+// therefore needs no lock on these systems.
 //
 // The lockFile contains the version of the last commit and the highest epoch. If the database has an older
 // version, somebody has replaced the database with an older copy, or has removed its log.
@@ -36,15 +36,16 @@ const (
 
 // The method ask tells the store that has the lock that another store is waiting for it. This is only a hint,
 // so the method needs no lock and ignores errors. Before the first commit, the file is empty. The method then
-// writes nothing, because a file without the two numbers would be invalid for the method read.
+// writes nothing, because a reader would report a file without the two numbers as invalid.
 func (l lockFile) ask() {
 	if info, err := l.f.Stat(); err == nil && info.Size() >= askedAt {
 		_, _ = l.f.WriteAt([]byte{asking}, askedAt)
 	}
 }
 
-// The method asked reports whether another store is waiting for the lock. It also clears this hint, so the
-// next call reports only newer calls of ask. The caller has the lock.
+// If another store has called the method ask, the method called asked returns true, and removes the byte that
+// the other store has written. The next result is then true only if a store has called the method ask again.
+// The caller has the lock.
 func (l lockFile) asked() bool {
 	var b [1]byte
 	if _, err := l.f.ReadAt(b[:], askedAt); err != nil || b[0] != asking {
@@ -89,8 +90,9 @@ func (l lockFile) read() (version, epoch int64, err error) {
 	return version, epoch, nil
 }
 
-// write stores what was committed. It is called after the commit and does not wait for the disk, so the lock
-// file is never newer than the database.
+// The method write stores the version and the highest epoch of a commit. The caller must commit the database
+// first, and the commit waits for the disk. So even after a crash, the lock file is never newer than the
+// database.
 func (l lockFile) write(version, epoch int64) error {
 	_, err := l.f.WriteAt(fmt.Appendf(nil, lockFormat, version, epoch), 0)
 	return err

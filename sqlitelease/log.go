@@ -9,7 +9,7 @@ import (
 // overwrites the log from its beginning. While a program reads the database in a long transaction, SQLite
 // cannot overwrite the log, so the log grows until this transaction ends.
 
-// logKept is the size in bytes to which SQLite truncates a longer log before it overwrites the log.
+// Before SQLite overwrites a log of more than logKept bytes, SQLite truncates the log to this size.
 const logKept = 4 << 20
 
 // logLimits has two limits for the size of the log, in bytes.
@@ -32,9 +32,9 @@ func (l logLimits) check(size int64, grant bool) error {
 	return fmt.Errorf("no %s, because the file -wal has grown to %d MiB, above the limit of %d MiB: another program has a transaction open since before that; end it", what, size>>20, limit>>20)
 }
 
-// shortenLog moves the log into the database if the log is so long that no lease is granted. If a program
-// still reads the log, shortenLog does nothing, and the next write fails. The caller has the lock of the
-// file, and no transaction.
+// If the log exceeds the limit for grants, shortenLog moves the log into the database. If a program still
+// reads the log, shortenLog does nothing, and the next write fails. The caller has the lock of the file, and
+// no transaction.
 func (s *Store) shortenLog(ctx context.Context) {
 	if s.files.logSize() > s.logs.grants {
 		_, _ = s.conn.ExecContext(ctx, "pragma wal_checkpoint(truncate)")

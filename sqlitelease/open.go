@@ -32,8 +32,8 @@ type Options struct {
 	// opened. A lease that is already held does not change its token. Default: none.
 	Floor lease.Token
 
-	// AllowNetwork lets Open open a file on a network file system. All processes that open this file must run on
-	// the same machine, and the file system must support locks between them. Default: false.
+	// AllowNetwork permits a file on a network file system. All processes that open this file must run on the
+	// same machine, and the file system must support locks between them. Default: false.
 	AllowNetwork bool
 }
 
@@ -191,8 +191,8 @@ func (s *Store) connect() (err error) {
 	return s.patiently(func() error { return s.setUp(context.Background()) })
 }
 
-// The method patiently locks the file and calls f. If another process has this lock or a lock of SQLite, the
-// method tries again, until the time in openPatience is over.
+// The method patiently locks the file and calls f. If another process has locked the file or the database,
+// the method tries again for the time openPatience.
 func (s *Store) patiently(f func() error) error {
 	for began := time.Now(); ; time.Sleep(longestPoll) {
 		locked, err := s.lock.try()
@@ -209,8 +209,9 @@ func (s *Store) patiently(f func() error) error {
 	}
 }
 
-// disconnect closes the database while it has the lock of the file. SQLite then moves the log into the
-// database if there is no other connection, and no other process may use the log meanwhile.
+// disconnect locks the file, closes the database, and unlocks the file. When the last connection to a
+// database is closed, SQLite moves the log into the database. The lock makes sure that no other process uses
+// the log meanwhile.
 func (s *Store) disconnect() error {
 	if s.conn == nil { // nothing was opened
 		return errors.Join(s.db.Close(), s.lock.f.Close())
@@ -234,8 +235,9 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 	if err := s.checkTables(ctx); err != nil {
 		return err
 	}
-	// Otherwise SQLite would delete the log when the last connection is closed. If a process has lost its locks,
-	// SQLite does not see its connection, and this process would go on with the deleted log.
+	// Without this setting, SQLite deletes the log when the last connection to the database is closed.
+	// However, SQLite does not see the connection of a process that has lost its locks. That process would
+	// continue to write to the deleted log.
 	err = s.conn.Raw(func(driver any) error {
 		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", 1)
 		return err
@@ -323,8 +325,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 // Limits returns the Limits of the Options.
 func (s *Store) Limits() lease.Limits { return s.limits }
 
-// Close ends all watches, waits for the running transaction, and closes the file. Close the Sessions first,
-// because later calls return [lease.ErrClosed].
+// Close ends all watches, waits for the running transaction, and closes the file. Close the Sessions of the
+// Store before you close the Store, because a closed Store returns [lease.ErrClosed] from every request.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

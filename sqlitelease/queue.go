@@ -20,7 +20,7 @@ const maxBatch = 128
 // overtake them.
 func (s *Store) setBatch(most int) { s.most, s.gate = most, engine.NewGate(2*most) }
 
-// A call is a function that waits until it can run in a transaction.
+// A call contains a function that waits in the queue until the function can run in a transaction.
 type call struct {
 	ctx  context.Context
 	f    func(*tx) error
@@ -68,9 +68,9 @@ func (s *Store) waited(err error) error {
 	return err
 }
 
-// work runs the calls in the queue until the queue is empty. A call whose caller has stopped waiting stays in
-// the queue until work removes it. Because the gate counts such calls, the queue stays short while another
-// process locks the file.
+// The method work runs the calls in the queue until the queue is empty. If a caller stops waiting, its call
+// stays in the queue until the method takes the call out of the queue. Because the gate counts such calls,
+// the queue stays short while another process locks the file.
 func (s *Store) work() {
 	for {
 		s.mu.Lock()
@@ -107,7 +107,7 @@ func (s *Store) begin(batch []*call) error {
 		if pause <= 0 {
 			locked, err := s.lock.try()
 			if locked {
-				// Other programs, such as the sqlite3 shell, only respect the lock of SQLite.
+				// Other programs, such as the sqlite3 shell, respect SQLite's lock, but not the lock file.
 				if _, err = s.conn.ExecContext(context.Background(), "begin immediate"); err == nil {
 					if waited {
 						_ = s.lock.asked() // clears the request of this store; if other stores still wait, they ask again
@@ -140,8 +140,8 @@ func (s *Store) begin(batch []*call) error {
 	}
 }
 
-// end unlocks the file. If another store waits for the file, this store pauses for long enough that the other
-// store can lock it.
+// end unlocks the file. If another store is waiting for the file, this store then pauses, so that the other
+// store has enough time to lock the file.
 func (s *Store) end() {
 	if s.resumes = (time.Time{}); s.lock.asked() {
 		s.resumes = time.Now().Add(longestPoll + longestPoll/4)

@@ -13,8 +13,9 @@ import (
 	"github.com/fencedlease/lease/internal/wrap"
 )
 
-// Load returns the record of a name. It locks the file. Otherwise it could return a time after the end of a
-// lease, while another process is just renewing this lease.
+// Load returns the record of a name. Load locks the file, so no other process can be in the middle of a
+// renewal. Otherwise, Load could return a time after the end of a lease, and the renewal could then still be
+// committed.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -30,8 +31,9 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	return snap, nil
 }
 
-// Swap replaces the record in the Snapshot old with the record next. If the record has changed since this
-// Snapshot was read, or if the lease has ended, Swap returns [lease.ErrConflict] and the current Snapshot.
+// Swap replaces the record of a lease by the record in the parameter next. The parameter old is a Snapshot of
+// the record to replace. If the record has changed since this Snapshot was read, or if the lease has ended,
+// Swap returns [lease.ErrConflict] and the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
@@ -135,7 +137,7 @@ func requestOf(name string, req lease.Request) engine.Request {
 	return engine.Request{Name: name}
 }
 
-// note tells the gate the new state of a lease after a request was granted.
+// The method note tells the gate the new state of a lease after a request was granted.
 func (a authority) note(name string, action lease.Action, r lease.Record) {
 	if action != lease.ActionRead && action != lease.ActionWrite {
 		a.s.gate.Note(name, r)

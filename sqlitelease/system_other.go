@@ -10,7 +10,8 @@ import (
 // networkFileSystem returns "", because it cannot recognize network file systems on this system.
 func networkFileSystem(string) (string, error) { return "", nil }
 
-// identify returns no identity and one hard link, but an error if the file does not exist.
+// On this system, identify cannot recognize copies or count hard links. For every file that exists, the
+// identity is "" and the number of hard links is one. If the file does not exist, identify returns an error.
 func identify(path string) (identity string, links uint32, err error) {
 	_, err = os.Stat(path)
 	return "", 1, err

@@ -112,9 +112,9 @@ func (t *tx) saveMeta(ctx context.Context) error {
 	return err
 }
 
-// adopt deletes all records, and makes all later tokens and versions newer than any before. It is called for
-// three kinds of files: a new file, a copied file, and a file that is older than the state in the lock file,
-// for example after a backup was restored.
+// The method adopt deletes all records. All later tokens and versions are then newer than the tokens and
+// versions in the database and in the lock file. It is called for three kinds of files: a new file, a copied
+// file, and a file that is older than the state in the lock file, for example after a backup was restored.
 func (t *tx) adopt(version, epoch int64) error {
 	if err := t.tick(); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (t *tx) tick() (err error) {
 	return err
 }
 
-// The method check looks for changes of the files on the disk. If the result is a goneError, the method adds
-// the time of the last transaction that read the clock.
+// The method check returns an error if a file on the disk was replaced or deleted. If the error is a
+// goneError, the method adds the time of the last transaction that read the clock.
 func (s *Store) check() error {
 	err := s.files.check()
 	if gone := (*goneError)(nil); errors.As(err, &gone) {

@@ -16,9 +16,9 @@ import (
 const pollInterval = 100 * time.Millisecond
 
 // Watch returns a channel that receives a value at each write of the record. If this Store writes the record,
-// the value comes at once. If another process writes it, the value comes within about 100 ms, because the
-// Store reads the number of the last commit ten times a second while there are watches. The channel is closed
-// when ctx ends, when the Store is closed, or when the file was removed or damaged.
+// the value comes at once. If another process writes the record, the value comes within about 100 ms. While
+// there are watches, the Store reads the number of the last commit ten times a second. The channel is closed
+// when ctx ends, when the Store is closed, or when the Store finds that the file is missing or damaged.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
@@ -37,9 +37,10 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// rowVersion returns the version in the row of a name. If there is no row, rowVersion returns "". It also
-// returns "" if this transaction has written the row: after a failed commit, another store can use the same
-// version for another change, which must be signalled, too.
+// rowVersion returns the version in the row of a name. If there is no row, rowVersion returns "". If this
+// transaction has written the row, rowVersion also returns "", because the commit of the transaction can
+// fail. Another store can then give the same version to another change. If rowVersion had returned this
+// version, the watch would not signal the other change.
 func (t *tx) rowVersion(name string) (version string, err error) {
 	if slices.ContainsFunc(t.written, func(w written) bool { return w.name == name }) {
 		return "", nil
@@ -67,9 +68,9 @@ func (t *tx) signalWritten() {
 	t.s.watches.Poke()
 }
 
-// poll reads the versions of watched names, unless nothing was committed since the last poll. It asks for
-// these names only now, because s.polled must also be true of names that were added after the Poller began
-// the poll.
+// The method poll reads the versions of watched names if there was a commit after the last poll. The method
+// ignores the names that the Poller passes to it, because a watch can have been added since then. The method
+// instead reads the names of all watches, because s.polled says which commits were seen for all of them.
 func (s *Store) poll(ctx context.Context, _ []string, seen func(name, version string)) error {
 	return describeError("watch", s.do(ctx, engine.Request{}, func(t *tx) error {
 		if t.began == s.polled {

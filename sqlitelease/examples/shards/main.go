@@ -1,5 +1,6 @@
-// Shards divides twelve names among the processes of this machine. Run it in three terminals, and stop or
-// kill some of the processes: the other processes then work on their names.
+// Command shards divides twelve names among the processes of this machine. Run the command in three
+// terminals, and stop or kill some of its processes. The remaining processes then also work on the names of
+// the stopped processes.
 //
 //	go run ./examples/shards
 package main
