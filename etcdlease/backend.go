@@ -41,8 +41,9 @@ func (e *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	return entry(res.Kvs[0])
 }
 
-// Revision implements [engine.RevisionReader] with a linearizable read, because etcd numbers the writes of
-// all keys.
+// Revision implements [engine.RevisionReader]. It returns the revision of the whole cluster, because one
+// sequence of revisions numbers the writes of all keys. The read is linearizable, so the revision is not out
+// of date.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	res, err := e.get(ctx, e.prefix, clientv3.WithCountOnly())
 	if err != nil {
@@ -51,8 +52,8 @@ func (e *backend) Revision(ctx context.Context) (int64, error) {
 	return res.Header.Revision, nil
 }
 
-// get reads keys. WithRequireLeader makes a member without a leader refuse the request at once, instead of
-// leaving it unanswered.
+// The method get reads keys. WithRequireLeader makes a member without a leader refuse the request at once,
+// instead of leaving it unanswered.
 func (e *backend) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ended := e.sending()
 	res, err := e.client.Get(clientv3.WithRequireLeader(ctx), key, o...)
@@ -124,7 +125,8 @@ func entry(kv *mvccpb.KeyValue) (engine.Entry, error) {
 }
 
 // firstEpoch returns the epoch of a new key, which is one less than the revision at which the key was
-// created. The epoch is always below the revision of the last write of the key, because each grant raises the
-// epoch by one and the revision by one or more. Deleting a key and creating it again also raises the
-// revision, so the first epoch of the new key is above every epoch of the old key.
+// created. For example, a key that is created at revision 100 has the epoch 99. Each grant then raises the
+// epoch by one. A grant also writes the key, which raises the revision by at least one, so the epoch stays
+// below the revision. If the key is deleted at revision 150, all its epochs are below 150. A new key then has
+// a revision above 150, so the first epoch of the new key is higher than every epoch of the old key.
 func firstEpoch(created int64) uint64 { return uint64(created) - 1 }

@@ -23,9 +23,9 @@
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
 // Every valid name of a lease can be a key. Package etcdlease does not use the leases of etcd itself, and
-// never deletes a key. Even a read creates the key of a lease if the key does not exist. If a key is deleted
-// by hand, the lease is free at once, although its holder believes that it has the lease until its next
-// renewal is answered. To give the holder time to stop, break the lease instead: see [lease.Break].
+// never deletes a key. Even a read creates the key of a lease if the key does not exist. If a person deletes
+// a key, the lease is free at once, although the holder can still rely on the lease until its next renewal is
+// refused. To give the holder time to stop, break the lease instead: see [lease.Break].
 //
 // A user of etcd needs the permission readwrite on the prefix:
 //
@@ -33,11 +33,11 @@
 //
 // # Time
 //
-// etcd has no clock that clients can read, and the clocks of clients differ. So a key does not store when a
-// lease ends, but how much time the lease had left when the key was written. When a process first reads a
-// version of a key, it starts to count down this time on its own monotonic clock. The clocks of the processes
-// need not show the right time, but they must run at nearly the same rate: see [Options.MaxClockDrift]. This
-// has several consequences:
+// etcd has no clock that clients can read, and the clocks of clients differ. So the value of a key contains
+// the remaining time of the lease, as of the last write of the key, instead of the time at which the lease
+// ends. When a process first reads a version of a key, the process starts to count down the remaining time on
+// its own monotonic clock. The clocks of the processes need not show the right time, but they must run at
+// nearly the same rate: see [Options.MaxClockDrift]. This has several consequences:
 //
 //   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
 //     contender that starts later first waits for a whole duration.
@@ -60,14 +60,15 @@
 // Tokens can decrease in three cases. The first is a restore with "etcdutl snapshot restore", which gives the
 // keys old values and old epochs, so that the same tokens can be granted again. To prevent this, restore with
 // --bump-revision, so that the revision is above every revision of the old cluster, and delete the keys of
-// all leases before any client uses a lease. The second case is a person who overwrites the value of a key by
-// hand: the Store accepts the epoch in the new value, even if it is lower than before. The third case needs
-// [Options.Floor]: a person deletes a key and creates it again with an old value. To free a lease, break it or
-// delete its key, but never write the key by hand.
+// all leases before any client uses a lease. In the second case, a person overwrites the value of a key: the
+// Store accepts the epoch in the new value, even if the epoch in the old value was higher. In the third case,
+// the Store has an [Options.Floor], and a person deletes a key and creates it again with an old value. To
+// free a lease, break it or delete its key, but never write the key by hand.
 //
 // # Exchanges
 //
 // An exchange is one request to etcd and its answer. A renewal, a release or a refused request takes one
-// exchange. An acquire takes one if the Store has already read the current version of the key, and two if
-// not. A process that waits for a lease uses a watch, and needs no exchanges.
+// exchange. An acquire takes one exchange if the Store has already read the current version of the key.
+// Otherwise the Store must first read the key, so that the acquire takes two exchanges. A process that waits
+// for a lease uses a watch, and needs no exchanges.
 package etcdlease

@@ -21,8 +21,8 @@ func (e *backend) describeError(what, key string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("etcdlease: %s key %q: %w", what, key, err), e.advice(err), permanent)
 }
 
-// permanentErrors recur until a person has corrected the user or the password of the client, or the user's
-// roles.
+// No retry can succeed after one of the permanentErrors. A person must first correct the client's user name
+// or password, or give the user another role.
 var permanentErrors = []error{rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed}
 
 func (e *backend) advice(err error) string {

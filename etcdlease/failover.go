@@ -18,7 +18,8 @@ import (
 
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// sending records that a request is being sent. The caller must call the returned function with the result.
+// The method sending records that a request is being sent. The caller must call the returned function with
+// the result.
 func (e *backend) sending() (ended func(error)) {
 	e.silence.sending()
 	sent := e.server.Sending()
@@ -29,9 +30,9 @@ func (e *backend) sending() (ended func(error)) {
 	}
 }
 
-// reconnect makes a client with a single endpoint connect again, because the endpoint may be a proxy in front
-// of several members. Running requests stay on the old connection until they end. A client with several
-// endpoints does not need this, because it uses them in turn.
+// The method reconnect makes a client with a single endpoint connect again, because the endpoint may be a
+// proxy in front of several members. Running requests stay on the old connection until they end. A client
+// with several endpoints does not need this, because it uses them in turn.
 func (e *backend) reconnect() bool {
 	endpoints := e.client.Endpoints()
 	if len(endpoints) != 1 {
@@ -42,9 +43,9 @@ func (e *backend) reconnect() bool {
 	return true
 }
 
-// watching returns a context for a watch, which ends when the client leaves its member of the cluster. In the
-// etcd client, all watches with the same metadata share one stream, and so stay on the old connection.
-// Watches that begin after a reconnection therefore get metadata with a new number.
+// The method watching returns a context for a watch. The context ends when the client leaves its member of
+// the cluster. In the etcd client, all watches with the same metadata share one stream, and so stay on the
+// old connection. Watches that begin after a reconnection therefore get metadata with a new number.
 func (e *backend) watching(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel, number := e.server.Watch(ctx)
 	if number > 0 {
@@ -53,13 +54,13 @@ func (e *backend) watching(ctx context.Context) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// A silenceLogger logs a warning if etcd answers no request for the length of a timeout. Such a period is
-// called a silence. A silence ends with the next answer, and causes at most one warning. A silence begins in
-// these cases:
+// A silenceLogger logs a warning if etcd has left all requests unanswered for as long as
+// [Options.SilenceWarning]. A period without answers is called a silence. A silence ends with the next
+// answer, and causes at most one warning. A silence begins in these cases:
 //
 //   - A request is sent, and no silence has begun yet.
 //   - A request is answered while other requests are under way.
-//   - A request is sent after there were no requests for the length of the timeout, and no request has failed
+//   - A request is sent after a pause of at least SilenceWarning without requests, and no request has failed
 //     since the last answer. A request that its caller has canceled has not failed.
 type silenceLogger struct {
 	client *clientv3.Client
@@ -108,7 +109,7 @@ func (s *silenceLogger) overdue() {
 	}
 }
 
-// ended records the result of a request. An error that etcd itself sent counts as an answer.
+// The method ended records the result of a request. An error that etcd itself sent counts as an answer.
 func (s *silenceLogger) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,11 +36,12 @@ type Options struct {
 	// to gain or lose a millisecond per second. Use the same value for sessions.
 	MaxClockDrift float64
 
-	// Names is the maximum number of leases that the Store remembers, about 500 bytes each, in addition to
-	// those that are watched. If the Store does not remember a lease, it counts the whole duration of the
-	// lease from the time at which it next reads the key. Store.List reports a lease as expired only if the
-	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
-	// leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, not counting watched leases. Each
+	// remembered lease takes about 500 bytes of memory. If the Store does not remember a lease, it counts the
+	// whole duration of the lease from the time at which it next reads the key. Set Names above the number of
+	// leases that you list, because Store.List reports a lease as expired only if the Store remembers the
+	// lease. When the Store already remembers Names leases, listing another lease does not make the Store
+	// remember it. Default: 65,536.
 	Names int
 
 	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
@@ -112,8 +113,8 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 	return session.New(s.Authority(), name, o)
 }
 
-// Authority returns an authority over the Store, which computes each new record from the record that the
-// Store has seen last. So the authority sends fewer requests to etcd than an authority from
+// Authority returns an authority over the Store. The authority computes each new record from the record that
+// the Store has seen last. So the authority sends fewer requests to etcd than an authority from
 // [lease.NewAuthority], which loads the record before every swap. The authority never refuses a request
 // because of an outdated record.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }
