@@ -60,7 +60,8 @@ func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
 
-// entry returns the lease in an object, and stores the object in the cache for the next update.
+// The method entry decodes the lease that an object contains. It also stores the object in the cache, for the
+// next update.
 func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	found, err := read(object)
 	if err != nil {
@@ -70,8 +71,8 @@ func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 	return found, nil
 }
 
-// get reads an object. The request has no resourceVersion, so that the API server reads the object from etcd
-// and not from its own cache.
+// The method get reads an object. The request has no resourceVersion, so that the API server reads the object
+// from etcd and not from its own cache.
 func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	ctx, ended := e.sending(ctx)
 	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
@@ -79,8 +80,9 @@ func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, e
 	return object, e.describeError(ctx, "get", key, err)
 }
 
-// Revision implements [engine.RevisionReader] with a list request, because the API server numbers the writes
-// of all objects. A list that was requested without a resourceVersion is not older than the request.
+// Revision implements [engine.RevisionReader]. It returns the resourceVersion of a list, because one sequence
+// of resourceVersions numbers the writes of all objects. A list that was requested without a resourceVersion
+// is not older than the request.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
 	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -104,7 +106,7 @@ func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease
 	return created, e.describeError(ctx, "create", key, err)
 }
 
-// update replaces an object if its uid and its resourceVersion have not changed.
+// The method update replaces an object if its uid and its resourceVersion have not changed.
 //
 // The client must not retry the request by itself, because some errors with a Retry-After header leave open
 // whether the API server has applied the write. If the server has applied it, a retry would fail with a
@@ -143,17 +145,18 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return engine.Entry{}, lease.ErrConflict
 	case err != nil:
-		// The update may have been applied, so the next update must read the object first. Otherwise the next
-		// update would fail with a conflict, and take three exchanges instead of two. If a server was slow
-		// for a moment, these additional requests would keep it slow.
+		// The update may have been applied, so the next update must read the object first. Otherwise the API
+		// server could reject the next update with a conflict, and three exchanges would be necessary instead
+		// of two: the rejected update, a read, and another update. If a server was slow for a moment, these
+		// additional requests would keep it slow.
 		e.cache.forget(key)
 		return engine.Entry{}, err
 	}
 	return e.entry(updated)
 }
 
-// reload reads the object again. reload returns lease.ErrConflict if the object no longer exists or has
-// another version.
+// The method reload reads the object again. It returns lease.ErrConflict if the object no longer exists or
+// has another version.
 func (e *backend) reload(ctx context.Context, key, version string) (engine.Entry, *coordinationv1.Lease, error) {
 	object, err := e.get(ctx, key)
 	switch {

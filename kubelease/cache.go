@@ -8,7 +8,7 @@ import (
 
 // An objectCache stores the last known version of each Lease object. An update must send the whole object,
 // including labels, owner references, and the annotations of other programs. If the objectCache does not have
-// the version to update, the engine first reads the object.
+// the version of the object that an update replaces, Swap first reads the object.
 type objectCache struct {
 	most int
 
@@ -21,8 +21,8 @@ type remembered struct {
 	revision int64
 }
 
-// remember stores an object, unless the cache has a newer version of it. If the cache is full, remember
-// removes another object.
+// The method remember stores an object, unless the cache has a newer version of it. If the cache is full, the
+// method removes another object.
 func (c *objectCache) remember(object *coordinationv1.Lease, revision int64) {
 	object.ManagedFields = nil // The server keeps these fields. They are the largest part of an object.
 	c.mu.Lock()
@@ -49,7 +49,7 @@ func (c *objectCache) forget(key string) {
 	delete(c.objects, key)
 }
 
-// get returns the object with the given key and version, or nil if it is not in the cache.
+// The method get returns the object with the given key and version, or nil if it is not in the cache.
 func (c *objectCache) get(key, version string) *coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

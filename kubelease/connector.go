@@ -60,7 +60,8 @@ func (c *connector) closeAll() {
 	}
 }
 
-// change changes the state of the connector with f, and lets the waiting requests check it again.
+// The method change calls f, which changes the state of the connector. The waiting requests then check the
+// state again.
 func (c *connector) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +70,8 @@ func (c *connector) change(f func()) {
 	c.changed = make(chan struct{})
 }
 
-// wait blocks until there is a connection, or until this request may open one, in which case wait returns
-// true.
+// The method wait blocks until a connection is ready, or until this request may open a connection. If this
+// request may open a connection, wait returns true.
 func (c *connector) wait(ctx context.Context) (first bool, err error) {
 	for {
 		c.mu.Lock()
@@ -131,7 +132,7 @@ func (o *conn) Close() error {
 	return o.Conn.Close()
 }
 
-// A connected is a transport whose requests use the connections of a connector.
+// The type connected is a transport whose requests use the connections of a connector.
 type connected struct {
 	next http.RoundTripper
 	*connector
@@ -149,9 +150,10 @@ func (t *connected) RoundTrip(q *http.Request) (*http.Response, error) {
 		defer t.change(func() { t.first = false })
 		found := func(httptrace.GotConnInfo) {
 			t.change(func() {
-				// The connection that the transport found may have been closed just now. The field ready
-				// therefore becomes true only if a connection is open. Without TLS, a connection that has not
-				// answered is enough, because an HTTP server sends nothing before the first request.
+				// The connection that the transport found may have been closed just now, so this request sets
+				// t.ready only if a connection is still open. With TLS, the server must also have answered on
+				// an open connection. Without TLS, the server need not have answered, because an HTTP server
+				// sends nothing before the first request.
 				t.ready = t.alive > 0 || len(t.conns) > 0 && q.URL.Scheme == "http"
 			})
 		}

@@ -10,10 +10,10 @@
 // over a lease of the same owner. Every grant has a fencing token.
 //
 // A Session, like the authority of [Store.Authority], starts each request from the last state of the lease
-// that the Store has seen, so most renewals take a single exchange with the API server. With an authority
-// from lease.NewAuthority(store), which is just as safe, each renewal takes two. Use one Store for the whole
-// life of a client. A new Store has not seen any lease yet, so its first requests take more exchanges, and it
-// counts the duration of each lease from the beginning.
+// that the Store has seen, so most renewals take a single exchange with the API server. An authority from
+// lease.NewAuthority(store) is just as safe, but takes two exchanges for each renewal. Use one Store for the
+// whole life of a client. A new Store has not seen any lease yet, so its first requests take more exchanges,
+// and it counts the duration of each lease from the beginning.
 //
 // [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a client delays
 // all requests above 5 a second, and needs 45 s to detect a dead connection.
@@ -61,10 +61,10 @@
 // # Time
 //
 // Clients cannot read the clock of the API server, and the clocks of two clients can differ. So an object
-// does not store the time at which a lease ends, but how much time the lease had left when the object was
-// written. When a Store first sees a version of an object, it starts to count down this time on its own
-// monotonic clock. No clock needs to show the right time of day, but the rate of each clock must be right,
-// with an error of at most [Options.MaxClockDrift]. This has four consequences:
+// contains the remaining time of the lease, as of the last write of the object, instead of the time at which
+// the lease ends. When a Store first sees a version of an object, the Store starts to count down the
+// remaining time on its own monotonic clock. No clock needs to show the right time of day, but the rate of
+// each clock must be right, with an error of at most [Options.MaxClockDrift]. This has four consequences:
 //
 //   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
 //     contender that starts later first waits for a whole duration.
@@ -86,10 +86,10 @@
 // if other programs held the lease between two grants.
 //
 // A new object has no record. The first grant updates the object, and gets a token that is higher than the
-// resourceVersion that the object had before. Since version 1.35, Kubernetes guarantees that the
-// resourceVersions of one resource are rising numbers. Before 1.35, an API server that uses etcd assigns
-// rising numbers too, but without a guarantee. If a resourceVersion is not a number, the Store returns an
-// error.
+// resourceVersion that the object had before. Since version 1.35, Kubernetes guarantees that every
+// resourceVersion is a number, and that a write to a Lease object gets a higher number than all earlier
+// writes to Lease objects. Before 1.35, an API server that uses etcd also assigns such numbers, but
+// Kubernetes does not guarantee them. If a resourceVersion is not a number, the Store returns an error.
 //
 // The following events break the promises of this library:
 //
@@ -110,8 +110,8 @@
 // A lease that another program holds is reported as leased. Such a lease ends when its leaseDurationSeconds
 // have passed since the Store first saw the current version of the object. If leaseDurationSeconds is not
 // set, the lease never ends by itself. The Store reports an owner that begins with [ForeignOwner], and an ID
-// that no request may use. Such a lease has no fencing token, so no guard can reject a write of the other
-// program after its lease has ended. A request that would end or change the lease fails with
+// that no request may use. Such a lease has no fencing token. If the other program still writes after the
+// lease has ended, no guard can reject the write. A request that would end or change the lease fails with
 // [lease.ErrForeign], and [Options.Limits] do not apply to it. If another program held the lease between two
 // grants of this package, the second grant still has a newer token than the first.
 //

@@ -14,9 +14,9 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// describeError adds the name of the lease to an error of the API server, and for some errors also advice. If
-// no retry can succeed, describeError marks the error with lease.Permanent. Functions such as IsForbidden of
-// package k8s.io/apimachinery/pkg/api/errors still recognize the error.
+// describeError adds the name of the lease to an error of the API server. For some errors, describeError also
+// adds advice. If no retry can succeed, describeError marks the error with lease.Permanent. Functions such as
+// IsForbidden of package k8s.io/apimachinery/pkg/api/errors still recognize the error.
 //
 // If ctx ends a request, net/http returns the cause of ctx. If this cause had a lease.Code, the caller would
 // conclude that the API server has refused the request. So if ctx is done and err has a Code, describeError
@@ -58,8 +58,8 @@ func (e *backend) advice(verb string, err error) string {
 	return ""
 }
 
-// describeObjectError adds the object's name to an error about its content, and advice if the annotation is
-// corrupt.
+// describeObjectError adds the name of an object to an error about the content of the object. If the
+// annotation is corrupt, describeObjectError also adds advice.
 func (e *backend) describeObjectError(key string, err error) error {
 	if lease.CodeOf(err) != lease.ErrCorrupt {
 		return fmt.Errorf("kubelease: %s: %w", e.describe(key), err)
@@ -68,7 +68,7 @@ func (e *backend) describeObjectError(key string, err error) error {
 		e.describe(key), Annotation, err, e.namespace, key)
 }
 
-// describe returns the name of the object, and the name of its lease if the two differ.
+// The method describe returns the name of the object, and the name of its lease if the two differ.
 func (e *backend) describe(key string) string {
 	text := fmt.Sprintf("lease %s/%s", e.namespace, key)
 	if name, ok := leaseName(key); ok && name != key {

@@ -14,8 +14,9 @@ import (
 // the request.
 type closeKey struct{}
 
-// The method sending notes the beginning of a request, and returns the context of the request and a function.
-// The caller must call this function with the context and the result of the request.
+// The method sending must be called before each request. It returns the context for the request, and the
+// function ended. After the request, the caller must call ended with this context and the error of the
+// request.
 func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
 	sent := e.server.Sending()
 	if e.closeFirst.Swap(false) {

@@ -13,13 +13,13 @@ import (
 	"github.com/fencedlease/lease/internal/fields"
 )
 
-// ForeignOwner is the beginning of the Owner of a lease that another program holds, such as an elector of
-// client-go. The rest of the Owner is the holderIdentity of the object. A request must not use an Owner that
-// begins with ForeignOwner.
+// ForeignOwner marks a lease that another program holds, for example an elector of client-go. The Owner of
+// such a lease consists of ForeignOwner and the holderIdentity of the object. A request must not use an Owner
+// that begins with ForeignOwner.
 const ForeignOwner = "foreign:"
 
-// foreignIDPrefix is the beginning of the ID of a lease that another program holds. The rest of the ID is a
-// hash of the holderIdentity. A request must not use such an ID.
+// foreignIDPrefix marks the ID of a lease that another program holds. Such an ID consists of foreignIDPrefix
+// and a hash of the holderIdentity. A request must not use an ID that begins with foreignIDPrefix.
 const foreignIDPrefix = "foreign\x00"
 
 func isForeign(id lease.ID) bool { return string(id[:len(foreignIDPrefix)]) == foreignIDPrefix }

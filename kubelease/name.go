@@ -9,8 +9,8 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escapedPrefix is the beginning of the name of an object if the name of the lease is escaped. A lease name
-// that already begins with this prefix is also escaped, so that it does not equal the escaped form of another
+// An object name that begins with escapedPrefix is the escaped form of a lease name. A lease name that
+// already begins with escapedPrefix is also escaped, so that it does not equal the escaped form of another
 // name.
 const escapedPrefix = "x--"
 
@@ -45,7 +45,8 @@ func objectName(name string) (string, error) {
 	return object, nil
 }
 
-// leaseName returns the name of the lease in the object with the given name, or false if there is none.
+// leaseName is the inverse of objectName: it returns the name of the lease whose object has the given name.
+// If no lease can have an object with this name, leaseName returns false.
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {

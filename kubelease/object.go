@@ -20,8 +20,9 @@ import (
 // Annotation is the key of the annotation that contains the record of a lease.
 const Annotation = "fencedlease.github.io/record"
 
-// saved is the content of the annotation: the record, and copies of some fields of the object. If a field of
-// the spec differs from its copy, another program has changed the field since the last write of this library.
+// The type saved describes the JSON in the annotation. The JSON contains the record, and copies of some
+// fields of the object. If a field of the spec differs from its copy, another program has changed the field
+// since the last write of this library.
 type saved struct {
 	Record      engine.Retained `json:"record"`
 	Holder      string          `json:"holder,omitempty"` // spec.holderIdentity
@@ -29,8 +30,8 @@ type saved struct {
 	UID         types.UID       `json:"uid"`              // metadata.uid. If it differs, the annotation was copied from another object and is ignored.
 }
 
-// parse decodes the annotation of an object. parse returns nil if the object has no annotation, or only one
-// that was copied from another object.
+// The function parse decodes the annotation of an object. If the object has no annotation, parse returns nil.
+// An annotation that was copied from another object counts as no annotation.
 func parse(object *coordinationv1.Lease) (*saved, error) {
 	text, ok := object.Annotations[Annotation]
 	if !ok {
@@ -58,7 +59,7 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 	return &s, nil
 }
 
-// read decodes the lease in an object.
+// The function read decodes the lease that an object contains.
 //
 // If this library has not written a record to the object, the epoch of the lease is the resourceVersion of
 // the object. The epoch is never above the resourceVersion, because each grant raises the epoch by one and
@@ -93,13 +94,13 @@ func read(object *coordinationv1.Lease) (engine.Entry, error) {
 	return e, nil
 }
 
-// versionOf returns the version of an object that Swap compares.
+// versionOf returns the version of an object. Swap replaces the object only if this version has not changed.
 func versionOf(object *coordinationv1.Lease) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// write stores a record in the annotation of an object, for this library, and in the spec, for other
-// programs.
+// The function write stores a record in an object, and stores it twice: this library reads the record from
+// the annotation, and other programs read it from the spec.
 func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) error {
 	before, err := parse(object)
 	if err != nil {
@@ -132,9 +133,9 @@ func write(object *coordinationv1.Lease, next engine.Retained, now time.Time) er
 	return nil
 }
 
-// identity returns the holderIdentity for a record. If an elector of client-go finds its own identity in a
-// lease, it believes that it holds the lease. So the holderIdentity includes a part of the random lease ID,
-// which the identity of an elector does not contain.
+// The function identity returns the holderIdentity for a record. If an elector of client-go finds its own
+// identity in a lease, it believes that it holds the lease. So the holderIdentity includes a part of the
+// random lease ID, which the identity of an elector does not contain.
 func identity(r lease.Record) string {
 	const part = 8
 	if r.Owner == "" {
@@ -158,8 +159,9 @@ func secondsLeft(k engine.Retained) int32 {
 }
 
 // nextRenewTime returns the renewTime for a write: the current time or one second after the stored renewTime,
-// whichever is later. Electors compare only the whole seconds of renewTime. If these seconds did not change,
-// an elector would not notice the renewal, and could replace the holder up to a second before the lease ends.
+// whichever is later. Electors compare only the whole seconds of renewTime. If two renewals had a renewTime
+// in the same second, an elector would not notice the second renewal, and could replace the holder up to a
+// second before the lease ends.
 func nextRenewTime(stored *metav1.MicroTime, now time.Time) time.Time {
 	const lastYear = 9999 // the last year that the format of a time allows
 	if stored != nil {

@@ -36,16 +36,18 @@ type Options struct {
 	// Default: none.
 	Floor lease.Token
 
-	// Names is the maximum number of leases that the Store remembers, about 2 kB each, in addition to those
-	// that are watched. If the Store does not remember a lease, it counts the whole duration of the lease
-	// from the time at which it next reads the object. Store.List reports a lease as expired only if the
-	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
-	// leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, not counting watched leases. Each
+	// remembered lease takes about 2 kB of memory. If the Store does not remember a lease, it counts the
+	// whole duration of the lease from the time at which it next reads the object. Set Names above the number
+	// of leases that you list, because Store.List reports a lease as expired only if the Store remembers the
+	// lease. When the Store already remembers Names leases, listing another lease does not make the Store
+	// remember it. Default: 65,536.
 	Names int
 }
 
-// mostRequests is the maximum number of requests of a Store that wait for an answer, without the watches that
-// have begun. The number is below the 100 streams that an API server allows on one HTTP/2 connection.
+// mostRequests is the maximum number of requests of a Store that wait for an answer. A watch counts as a
+// request only until the API server has confirmed it. mostRequests is below the 100 streams that an API
+// server allows on one HTTP/2 connection.
 const mostRequests = 64
 
 // A Store keeps leases in the Lease objects of one namespace. A Store does not use a clock of Kubernetes, and
@@ -68,7 +70,7 @@ type Store struct{ *engine.Store }
 //
 // To make the client, pass the result of [ClientConfig] to NewForConfig of
 // k8s.io/client-go/kubernetes/typed/coordination/v1. A Clientset has such a client too, which its method
-// CoordinationV1 returns. If the client has the default rate limit of client-go, it can delay renewals.
+// CoordinationV1 returns. A client with the default rate limit of client-go can delay renewals.
 func New(client coordinationclient.CoordinationV1Interface, namespace string, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, fields.Missing("New.client")
@@ -95,8 +97,9 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which needs fewer exchanges with the API server than
-// lease.NewAuthority(s). The authority starts each request from the last record that the Store has seen,
-// without a Load, and reads the record again before it refuses a request.
+// lease.NewAuthority(s). The authority does not load the record before each request, but assumes that the
+// record has not changed since the Store has seen it last. Before the authority refuses a request, it reads
+// the record again.
 func (s *Store) Authority() lease.Authority { return authority{s.Store.Authority()} }
 
 // Swap replaces the record only if its version is still old.Version. Swap stores the remaining time of the

@@ -90,7 +90,8 @@ func (e *backend) readForWatch(ctx context.Context, name, key string) (found eng
 
 func only(key string) string { return "metadata.name=" + key }
 
-// seen stores the lease in an event of a watch, and reports whether the watch must send a signal.
+// The method seen handles an event of a watch. It stores the lease that the event contains, and reports
+// whether the watch must send a signal.
 func (e *backend) seen(name string, event watch.Event, last *engine.Entry) bool {
 	object, ok := event.Object.(*coordinationv1.Lease)
 	if !ok || event.Type == watch.Deleted {

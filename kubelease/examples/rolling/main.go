@@ -1,7 +1,7 @@
-// Rolling shows a rolling update of a Deployment from client-go's elector to this library. Rolling starts
-// three replicas with electors, and replaces them one after the other by replicas that use a Session.
-// Meanwhile, old and new replicas contend for the same object. Rolling prints which replica leads, and fails
-// if two replicas lead at once.
+// Rolling shows how a Deployment can be moved to this library by a rolling update, if its replicas have used
+// the elector of client-go before. Rolling starts three replicas with electors, and replaces them one after
+// the other by replicas that use a Session. Meanwhile, old and new replicas contend for the same object.
+// Rolling prints which replica leads, and fails if two replicas lead at once.
 //
 //	go run ./examples/rolling -kubeconfig ~/.kube/config -namespace default
 package main
@@ -48,7 +48,8 @@ func main() {
 	}
 }
 
-// update replaces the old replicas with new ones, one at a time, as a Deployment with maxSurge 1 does.
+// The function update replaces the old replicas with new ones, one at a time, as a Deployment with maxSurge 1
+// does.
 func update() error {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -86,7 +87,7 @@ func update() error {
 	return nil
 }
 
-// elect runs an old replica, which uses the elector of client-go.
+// The function elect runs an old replica, which uses the elector of client-go.
 func elect(ctx context.Context, client coordinationclient.LeasesGetter, me string, leads *leaders) error {
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: *namespace, Name: *name}, Client: client,
@@ -104,7 +105,8 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, me strin
 	return nil
 }
 
-// hold runs a new replica, whose Session contends with the electors of the old replicas for the same object.
+// The function hold runs a new replica. The Session of the new replica contends with the electors of the old
+// replicas for the same object.
 func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface, me string, leads *leaders) error {
 	store, err := kubelease.New(client, *namespace, nil)
 	if err != nil {
@@ -127,7 +129,7 @@ func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface
 	return err
 }
 
-// leaders records which replica leads.
+// The type leaders records which replica leads.
 type leaders struct {
 	mu  sync.Mutex
 	who string
