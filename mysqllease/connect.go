@@ -14,13 +14,13 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// connectTimeout limits the time of an attempt to connect if the configuration does not. Unlike a server that
-// is down, a frozen server accepts connections, but never answers.
+// connectTimeout limits the time of an attempt to connect if the configuration has no Timeout. Unlike a
+// server that is down, a frozen server accepts connections, but never answers.
 const connectTimeout = 2 * time.Second
 
-// setup has the statements that prepare each connection. READ COMMITTED prevents a statement from locking the
-// gaps between rows, where other leases may be inserted. A statement waits at most three seconds for the lock
-// of a row, because the server would not notice that its client has gone.
+// The variable setup has the statements that prepare each connection. READ COMMITTED prevents a statement
+// from locking the gaps between rows, where other leases may be inserted. A statement waits at most three
+// seconds for the lock of a row, because the server would not notice that its client has gone.
 var setup = []string{
 	"set names utf8mb4",
 	"set session transaction isolation level read committed",
@@ -44,8 +44,8 @@ func newConnector(c *mysql.Config) (connector, error) {
 }
 
 // Connect connects within the timeout, including the handshake. The driver itself limits only the time to
-// open the network connection. When a pool connects in the background, no context of a request limits Connect
-// either.
+// open the network connection. The context does not always limit the handshake, because a pool that connects
+// in the background passes a context without a deadline.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -84,14 +84,14 @@ func prepare(ctx context.Context, conn driver.Conn) error {
 
 type request func(context.Context, *sql.Conn) error
 
-// read sends a request that only reads, so it can be sent again. After a restart of the server, every
-// connection of the pool can be broken, so read tries again with another one. It also tries again after a
-// deadlock, for example if somebody deletes the row at the same time.
+// The method read sends a request that only reads, so the request can be sent again. After a restart of the
+// server, every connection of the pool can be broken, so the method tries again over another connection. It
+// also tries again after a deadlock, for example if somebody deletes the row at the same time.
 func (s *Store) read(ctx context.Context, f request) error {
 	return s.enter(ctx, engine.Request{}, f, true)
 }
 
-// enter sends a request as soon as the gate lets it through.
+// The method enter sends a request as soon as the gate lets it through.
 func (s *Store) enter(ctx context.Context, r engine.Request, f request, reads bool) error {
 	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
 	pass, err := s.gate.Enter(ctx, r)
@@ -101,9 +101,9 @@ func (s *Store) enter(ctx context.Context, r engine.Request, f request, reads bo
 	return s.send(ctx, pass, f, reads)
 }
 
-// send sends a request that the gate has let through. It repeats the request over another connection if a server has
-// refused the request because the server is read-only. It repeats a write after no other error: if the connection
-// broke, the server might have carried out the write.
+// The method send sends a request that the gate has let through. If a server has refused the request because
+// the server is read-only, send repeats the request over another connection. After any other error, send does
+// not repeat a write, because the server may have carried out the write, for example if the connection broke.
 func (s *Store) send(ctx context.Context, pass engine.Pass, f request, reads bool) error {
 	defer func() { pass.Leave(ctx.Err() == nil) }()
 	for retries := s.db.Stats().OpenConnections + 1; ; retries-- {
@@ -115,9 +115,10 @@ func (s *Store) send(ctx context.Context, pass engine.Pass, f request, reads boo
 	}
 }
 
-// once sends a request once, over a connection of the pool. It closes the connection if the server is
-// read-only or is stopping, because a new connection may lead to another server. It also closes the
-// connection after a statement that is too large, because the server then closes it, too.
+// The method once sends a request a single time, over a connection of the pool. If the server is read-only or
+// is stopping, the method closes the connection, because a new connection may lead to another server. After a
+// statement that is too large, the server closes its end of the connection, so the method also closes the
+// connection.
 func (s *Store) once(ctx context.Context, f request) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (e *connectError) Unwrap() []error { return []error{lease.ErrUnsent, e.err}
 // tablesVersion is the oldest version of [Tables] that this package accepts. It accepts all newer ones, too.
 const tablesVersion = 1
 
-// tables describes the tables and the server. [Store.Load] reads this together with the row.
+// The type tables describes the tables and the server. [Store.Load] reads this together with the row.
 type tables struct {
 	version  int
 	readOnly string

@@ -13,8 +13,9 @@
 // # Time
 //
 // The server decides by its own clock whether a lease has expired. It reads the clock while it has the row
-// locked, and [Store.Load] waits for transactions that have locked the row. In each row, the time of a change
-// is later than that of the change before, and Load never returns a time before the last change of the row.
+// locked, and [Store.Load] waits for transactions that have locked the row. Each change of a row gets a later
+// time than all earlier changes of the row, even if the clock was set back. If the clock shows an earlier
+// time than the last change of the row, Load returns the time of that change instead.
 //
 // If the server's clock is set forward while leases are held, they expire early. If it is set backward, they
 // last longer, and a lease that has expired can appear as leased again, until a request changes its row.
@@ -23,13 +24,13 @@
 //
 // Each request is one statement or one call of a procedure, so no transaction waits for a client that hangs.
 // The Store's connections use the isolation level READ COMMITTED, in which no statement locks the gap between
-// two rows. While another transaction has locked a row, no renewal of that lease succeeds, and its holder can
-// lose the lease.
+// two rows. While another transaction has locked the row of a lease, no renewal of the lease succeeds, and
+// the holder can lose the lease.
 //
 // # Errors
 //
-// There are three kinds of errors. A [lease.ErrConflict] or a refusal means that nothing was written, for
-// example after a deadlock or a long wait for a lock. A [lease.ErrUnsent] means that the request was not
-// sent, for example because the server has too many connections. After any other error, for example a broken
-// connection, the outcome is unknown.
+// There are three kinds of errors. A [lease.ErrConflict] or a refusal means that nothing was written. For
+// example, a deadlock or a long wait for a lock causes a [lease.ErrConflict]. A [lease.ErrUnsent] means that
+// the request was not sent, for example because the server has too many connections. After any other error,
+// for example a broken connection, the outcome is unknown.
 package mysqllease

@@ -15,7 +15,7 @@ import (
 
 var errReadOnly = errors.New("the server is read-only")
 
-// number returns the number of an error from the server, or 0 for any other error.
+// The function number returns the number of an error from the server, or 0 for any other error.
 func number(err error) uint16 {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
@@ -26,9 +26,10 @@ func number(err error) uint16 {
 
 const deadlock = 1213
 
-// conflicts reports whether another transaction has certainly prevented a statement: it has inserted the same
-// row (1062), there was a deadlock, the wait for a lock took too long (1205), or a row has changed since it
-// was read (1020).
+// The function conflicts reports whether a statement has certainly written nothing, because another
+// transaction prevented it. The other transaction had inserted the same row (1062), was in a deadlock with
+// the statement, had locked a row for too long (1205), or had changed a row since the statement read the row
+// (1020).
 func conflicts(err error) bool {
 	switch number(err) {
 	case 1062, deadlock, 1205, 1020:
@@ -37,8 +38,8 @@ func conflicts(err error) bool {
 	return false
 }
 
-// isReadOnly reports whether the server has certainly refused a statement because it is read-only or a
-// replica.
+// isReadOnly reports whether the server has certainly refused a statement because the server is read-only or
+// a replica.
 func isReadOnly(err error) bool {
 	switch number(err) {
 	case 1290, 1792, 1836:
@@ -51,8 +52,9 @@ func isReadOnly(err error) bool {
 // max_allowed_packet.
 func tooLarge(err error) bool { return number(err) == 1153 || errors.Is(err, mysql.ErrPktTooLarge) }
 
-// mustLeave reports whether the connection must be closed, because its server is read-only or stopping
-// (1053), or closes the connection after a statement that is too large (1153).
+// mustLeave reports whether the connection must be closed after an error. One reason is that the server is
+// read-only or is stopping (1053). The other reason is that the statement was too large (1153), after which
+// the server closes the connection.
 func mustLeave(err error) bool { return isReadOnly(err) || number(err) == 1053 || tooLarge(err) }
 
 // connectionBroke reports whether a connection broke, so that the outcome of its request is unknown. A server
@@ -79,8 +81,8 @@ func (s *Store) describeError(what, name string, err error) error {
 	return engine.WithAdvice(fmt.Errorf("mysqllease: %s %q: %w", what, name, err), advice, permanent)
 }
 
-// advise returns advice for the user about an error, and reports whether the error will recur until somebody
-// follows the advice.
+// The function advise returns advice for the user about an error, and reports whether the error will recur
+// until somebody follows the advice.
 func advise(err error) (advice string, permanent bool) {
 	if isReadOnly(err) {
 		return "connect to the primary", false

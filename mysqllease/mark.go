@@ -20,10 +20,10 @@ import (
 //	// read, compute, write
 //	err = tx.Commit()
 //
-// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default, all queries
-// of a transaction see the data as they were at its first query. So if the transaction sends a query before
-// it calls Advance, its queries do not see what an earlier holder has written between this query and Advance.
-// Mark panics if tx is nil.
+// Transactions that use the same mark run one after the other. In REPEATABLE READ, the default isolation
+// level, all queries of a transaction see the data as they were at its first query. So do not send a query
+// before Advance: if an earlier holder commits a write after that query but before Advance, no query of the
+// transaction sees the write. Mark panics if tx is nil.
 func Mark(tx *sql.Tx, name string) fencing.Mark {
 	if tx == nil {
 		panic("mysqllease: Mark: tx must not be nil")

@@ -71,8 +71,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// statements splits a script into statements, and knows the command delimiter of the program mysql. In the
-// script, each delimiter is at the end of a line or before a comment.
+// The function statements splits a script into statements. The script can contain "delimiter" lines for the
+// program mysql. Each delimiter in the script must be at the end of a line or before a comment.
 func statements(script string) (all []string) {
 	delimiter, statement := ";", ""
 	for line := range strings.Lines(script) {

@@ -23,10 +23,10 @@ type renewal struct {
 	lease.Record
 }
 
-// renew replaces old.Record with the record next. Both records are the same except for the end, which is
-// later in next. The server computes the end from its own clock. renew returns [lease.ErrConflict] if the row
-// has changed, if another transaction has locked the row, if the lease has ended, or if the server would have
-// to round a time.
+// The method renew replaces old.Record with the record next. The two records differ only in their ends, and
+// the record next ends later. The server computes the new end from its own clock. The method returns
+// [lease.ErrConflict] if the row has changed, if another transaction has locked the row, if the lease has
+// ended, or if the server would have to round a time.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict
@@ -44,8 +44,8 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
 }
 
-// renewMany sends renewals in one statement, which the gate has already admitted. It returns the time of each
-// renewal, or 0 for a lease that was not renewed.
+// renewMany sends several renewals in one statement. The gate has already admitted these renewals. renewMany
+// returns the time of each renewal, or 0 for a lease that was not renewed.
 func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) ([]int64, error) {
 	wanted := make([][6]any, len(all))
 	for i, r := range all {

@@ -27,7 +27,8 @@ func (r *row) dest() []any {
 	return []any{&r.state, &r.owner, &r.id, &r.epoch, &r.duration, &r.until, &r.nanos, &r.changed, &r.now}
 }
 
-// values returns the arguments of a statement that writes rec, in the order of the fields in dest.
+// The function values returns the arguments of a statement that writes the record rec. They have the same
+// order as the fields in dest.
 func values(rec lease.Record) []any {
 	var id string
 	var until any
@@ -45,14 +46,15 @@ func values(rec lease.Record) []any {
 }
 
 // roundUp returns t in microseconds, rounded up, and how many nanoseconds the rounding has added. The
-// server's clock shows whole microseconds. So whenever it shows a time before the rounded t, this time is
-// also before t.
+// server's clock shows whole microseconds, so it can be compared with the rounded t instead of t. For
+// example, if t is 10.5 µs, the rounded t is 11 µs: a clock that shows 10 µs is before both, and a clock that
+// shows 11 µs is before neither.
 func roundUp(t time.Time) (micros int64, nanos int) {
 	nanos = (1000 - t.Nanosecond()%1000) % 1000
 	return t.Add(time.Duration(nanos)).UnixMicro(), nanos
 }
 
-// snapshot returns the version and the time of the row, but not its record.
+// The method snapshot returns the version and the time of the row, but not its record.
 func (r *row) snapshot() lease.Snapshot {
 	return lease.Snapshot{Version: strconv.FormatInt(r.changed, 10), Now: time.UnixMicro(max(r.now, r.changed)).UTC()}
 }
@@ -60,7 +62,7 @@ func (r *row) snapshot() lease.Snapshot {
 // clockLag returns how far the clock of the server is behind the last change of the row.
 func (r *row) clockLag() time.Duration { return time.Duration(r.changed-r.now) * time.Microsecond }
 
-// record parses the columns. It checks every value, because a person may have changed the row.
+// The method record parses the columns. It checks every value, because a person may have changed the row.
 func (r *row) record() (lease.Record, error) {
 	bad := func(field, value, rule string) (lease.Record, error) {
 		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}

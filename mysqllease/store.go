@@ -58,9 +58,10 @@ type Store struct {
 }
 
 // New returns a Store that has its own connections. It sends no request. The database in c must have the
-// tables of this package. If c has no Timeout, an attempt to connect ends after two seconds. The Store itself
-// sets the variables of each connection that matter for leases, such as the isolation level. The error is a
-// [*lease.FieldError] if c is nil or an option is out of range, or the error of the driver if c is malformed.
+// tables of this package. If c has no Timeout, an attempt to connect ends after two seconds. The Store sets
+// the session variables on which leases depend, such as the isolation level, so c need not set them. If c is
+// nil or an option is out of range, New returns a [*lease.FieldError]. If c is malformed, New returns the
+// error of the driver.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
@@ -137,8 +138,9 @@ func (s *Store) Limits() lease.Limits { return s.limits }
 // is running, which is after the statement has locked the row.
 const clockSQL = `timestampdiff(microsecond, '1970-01-01', sysdate(6))`
 
-// loadSQL waits until no other transaction has locked the row. Otherwise a load could show that a lease has
-// expired although a renewal has been carried out in time, but has not been committed yet.
+// The query loadSQL waits until no other transaction has locked the row, because the other transaction may
+// have renewed the lease in time but not committed the renewal yet. Without the wait, Load could report such
+// a lease as expired.
 const loadSQL = `
 select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
 	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `, f.version, cast(@@global.read_only as char)
@@ -148,9 +150,10 @@ from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in s
 const absentPrefix = "absent-"
 
 // Load returns the record of the lease with the given name, and the time of the server. If the server's clock
-// was set back, the lease may appear as leased for too long. So Load compares the record with earlier ones.
-// If the record has not changed for the whole time that the lease had left, Load returns the end of the lease
-// as the time.
+// was set back, it can show a time before the end of a lease long after the lease has ended. So while the
+// clock is behind the last change of the record, Load also measures how long the record stays the same. For
+// example, if the lease had 10 s left, and Load reads the same record more than 10 s later, Load returns the
+// end of the lease instead of the server's time.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
@@ -211,9 +214,9 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
 }
 
-// bounds returns the earliest time that a change may have, and the time before which the change must happen.
-// If the lease had already ended at old.Now, the earliest time is the end of the lease, even if the clock was
-// set back after old.Now.
+// The function bounds limits the time of a change. The server records no time before the result earliest. If
+// the time is not before the result end, the server refuses the change. If the lease had already ended at
+// old.Now, the earliest time is the end of the lease, even if the clock was set back after old.Now.
 func bounds(old lease.Snapshot) (earliest, end int64) {
 	if old.Record.Until.IsZero() {
 		return 0, math.MaxInt64
@@ -226,8 +229,8 @@ func bounds(old lease.Snapshot) (earliest, end int64) {
 }
 
 // conflictOr returns the error of a write. It returns [lease.ErrConflict] if another transaction has
-// prevented the write. The parameter changed is 0 if the lease has ended, and conflictOr then returns
-// ErrConflict, too.
+// prevented the write. It also returns [lease.ErrConflict] if the server has answered 0 instead of the time
+// of a change, because the row had another version or the lease had ended.
 func conflictOr(err error, changed int64) error {
 	if err == nil && changed == 0 || conflicts(err) {
 		return lease.ErrConflict

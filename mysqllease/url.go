@@ -15,7 +15,8 @@ import (
 
 // A program that imports this package can open mysql:// with [open.Store], for MySQL and MariaDB. If the URL
 // has no password, the password comes from the environment variable MYSQL_PWD, if it is set. The connection
-// uses TLS if the URL has ?tls=true, or another value of the driver, such as preferred.
+// uses TLS if the URL has ?tls=true. The parameter tls can have every value that the driver allows, for
+// example ?tls=preferred.
 func init() {
 	open.Register("mysql", "mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?tls=true]", openURL)
 }

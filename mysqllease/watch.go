@@ -12,9 +12,10 @@ import (
 // pollMost is the largest number of names in one query.
 const pollMost = 1000
 
-// Watch implements [lease.Watcher]. For every 1,000 names, all watches of a Store together need one query in
-// each [Options.PollInterval]. A change through this Store is signalled at once. Other changes are signalled
-// at most one PollInterval after their commit, unless the server does not answer.
+// Watch implements [lease.Watcher]. All watches of a Store share the queries of each [Options.PollInterval].
+// For example, one query is enough for 1,000 watched names, and three queries are enough for 3,000 names. A
+// change through this Store is signalled at once. Other changes are signalled at most one PollInterval after
+// their commit, unless the server does not answer.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {
@@ -23,7 +24,7 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, err
 }
 
-// poll reads when each lease last changed in a way that a watch must signal.
+// For each name, the method poll reads the time of the last change that a watch must signal.
 func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	for some := range slices.Chunk(names, pollMost) {
 		found := map[string]string{}
