@@ -54,7 +54,7 @@ func newBackend(js jetstream.JetStream, bucket string) *backend {
 	return e
 }
 
-// subject returns the NATS subject of a key.
+// The method subject returns the NATS subject of a key.
 func (e *backend) subject(key string) string { return "$KV." + e.bucket + "." + key }
 
 // emptyValue is the value of a new key. A new key has no epoch of its own, so lowestEpoch supplies one. The
@@ -84,7 +84,8 @@ func (e *backend) Load(ctx context.Context, name string) (found engine.Entry, er
 	return found, nil
 }
 
-// Open calls Load, because a creation of the key without a read would need as many round trips.
+// Open calls Load. If Open created the key without reading it first, NATS would refuse the write whenever the
+// key exists or was deleted, and Open would then have to read the key after all.
 func (e *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return e.Load(ctx, name)
 }
@@ -155,7 +156,7 @@ const (
 	writer          = "natslease"          // the value of writerHeader
 )
 
-// absent reports whether the key does not exist or was deleted.
+// The method absent reports whether the key does not exist or was deleted.
 func (m message) absent() bool {
 	return m.revision == 0 || m.header.Get(operationHeader) != "" || m.header.Get(reasonHeader) != ""
 }
@@ -164,8 +165,8 @@ func (m message) absent() bool {
 // request, because no server answers a request that arrives while the stream has no leader.
 const attemptTimeout = time.Second
 
-// read returns the last message under a key, from the leader of the stream. The message can be stale, so the
-// caller must confirm it.
+// The method read returns the last message under a key, from the leader of the stream. The message can be
+// stale, so the caller must confirm it.
 func (e *backend) read(ctx context.Context, key string) (message, error) {
 	subject := e.api + "STREAM.MSG.GET." + e.stream
 	call := e.call("read", key, subject)
@@ -197,7 +198,7 @@ func sendRepeatedly[T any](ctx context.Context, send func(context.Context) (T, e
 	}
 }
 
-// parse decodes the answer to a read request.
+// The function parse decodes the answer to a read request.
 func parse(key string, answer []byte) (message, error) {
 	var res struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -228,18 +229,18 @@ func parse(key string, answer []byte) (message, error) {
 	return m, nil
 }
 
-// confirm returns nil if the given revision of the key was current at some time during the call. If confirm
-// cannot prove this, it returns an error, usually [lease.ErrConflict]. The proof is a write to the key
-// confirmKey, which succeeds only if the given revision is still the last revision of the key. Only a leader
-// that a majority of servers follows can acknowledge the write, and such a leader has received every earlier
-// revision.
+// The method confirm returns nil if the given revision of the key was current at some time during the call.
+// If the method cannot prove this, it returns an error, usually [lease.ErrConflict]. The proof is a write to
+// the key confirmKey, which succeeds only if the given revision is still the last revision of the key. Only a
+// leader that a majority of servers follows can acknowledge the write, and such a leader has received every
+// earlier revision.
 func (e *backend) confirm(ctx context.Context, key string, revision uint64) error {
 	_, err := e.publish(ctx, "confirm", confirmKey, nil, jetstream.WithExpectLastSequenceForSubject(revision, e.subject(key)))
 	return err
 }
 
-// put replaces the value of a key if its last revision is the given revision or, if that is 0, creates the
-// key.
+// The method put replaces the value of a key if the last revision of the key is the given revision. A
+// revision of 0 means that the key must not exist, and that put creates it.
 func (e *backend) put(ctx context.Context, key string, revision uint64, next engine.Retained) (engine.Entry, error) {
 	value, err := next.MarshalJSON()
 	if err != nil {
@@ -256,8 +257,8 @@ func (e *backend) put(ctx context.Context, key string, revision uint64, next eng
 // message again, up to noLeaderTries times, with a pause of noLeaderWait before each attempt.
 const noLeaderWait, noLeaderTries = 100 * time.Millisecond, 20
 
-// busyTries is how often a client repeats a message that NATS has refused because of another write of the
-// same key.
+// NATS refuses a message while it carries out another write of the same key. The client then sends the
+// message again, up to busyTries times.
 const busyTries = 20
 
 // errBusy means that NATS refused every attempt to write a key, because other writes of the key were in
@@ -269,8 +270,8 @@ type busyError struct{}
 func (busyError) Error() string { return "other writes of the key were in progress" }
 func (busyError) Unwrap() error { return lease.ErrConflict }
 
-// publish writes a value if the given conditions hold, and returns the revision of the new value. If publish
-// returns [lease.ErrConflict], the value was certainly not written.
+// The method publish writes a value if the given conditions hold, and returns the revision of the new value.
+// If the error is [lease.ErrConflict], the value was certainly not written.
 func (e *backend) publish(ctx context.Context, what, key string, value []byte, condition ...jetstream.PublishOpt) (uint64, error) {
 	subject := e.publishPrefix + e.subject(key)
 	call := e.call(what, key, subject)
@@ -286,7 +287,8 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 		if !errors.As(err, &refused) {
 			err = call.failed(err)
 			if busy > 0 {
-				// It is unknown whether NATS applied the last try, so the error must not be a conflict.
+				// NATS may have written the value at the last attempt. So err must not wrap a conflict,
+				// because a conflict means that the value was certainly not written.
 				err = fmt.Errorf("%w; before that, %v", err, errBusy)
 			}
 			return 0, err
@@ -306,8 +308,8 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 	}
 }
 
-// pause waits for a random time before the n-th retry. The longest possible time grows with n, up to 20 ms.
-// If ctx is done, pause returns ctx.Err().
+// The function pause waits for a random time before the n-th retry. The longest possible time grows with n,
+// up to 20 ms. If ctx is done, the function returns ctx.Err().
 func pause(ctx context.Context, n int) error {
 	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
 	defer timer.Stop()
@@ -327,7 +329,7 @@ func (e *backend) withTimeout(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, cmp.Or(e.js.Options().DefaultTimeout, 5*time.Second))
 }
 
-// entry decodes the value of a key.
+// The method entry decodes the value of a key.
 func (e *backend) entry(m message) (engine.Entry, error) {
 	var kept engine.Retained
 	if err := kept.UnmarshalJSON(m.data); err != nil {
@@ -350,7 +352,8 @@ func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) 
 // If somebody has written a value with a lower epoch by hand, the Store uses this epoch instead.
 //
 // The revision of a grant is always higher than its epoch. For example, if a key is created at revision 100,
-// it has the epoch 99. Its first grant has the epoch 100 and at least the revision 101. Each later grant
-// raises the epoch by one and the revision by at least one. If a deleted key is created again, its new
-// revision is above all its old revisions, so its lowest epoch is higher than all its old epochs.
+// it has the epoch 99. The first grant has the epoch 100, and is written at revision 101 or later. Each later
+// grant raises the epoch by one and the revision by at least one. If the key is deleted at revision 200, all
+// its epochs are below 200. If the key is then created again at revision 201, it has the epoch 200, which is
+// higher than all old epochs.
 func lowestEpoch(revision uint64) uint64 { return revision - 1 }

@@ -27,9 +27,10 @@ func ConnectOptions() []nats.Option {
 	}
 }
 
-// BucketConfig returns the configuration of a bucket for leases, for the method CreateKeyValue of a
-// jetstream.JetStream. The bucket is stored in files, keeps one version of each key, and has no limit of age
-// or size. Use 3 or 5 replicas. With 1 replica, the loss of a disk loses all leases and their tokens.
+// BucketConfig returns the configuration of a bucket that stores leases. Pass the configuration to the method
+// CreateKeyValue of a jetstream.JetStream. The bucket is stored in files, keeps one version of each key, and
+// has no limit of age or size. Use 3 or 5 replicas. With 1 replica, the loss of a disk loses all leases and
+// their tokens.
 func BucketConfig(bucket string, replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket:      bucket,

@@ -11,10 +11,10 @@
 // over a lease of the same owner. Every grant has a fencing token.
 //
 // A Session, like the authority of [Store.Authority], starts each request from the last version of the lease
-// that the Store has seen, so most renewals take a single round trip to NATS. With an authority from
-// lease.NewAuthority(store), which is just as safe, each renewal takes three. Make one Store for each client,
-// and use it for the whole life of the client. A new Store remembers no leases, so its first requests take
-// more round trips, and it counts the duration of each lease from the beginning.
+// that the Store has seen, so most renewals take a single round trip to NATS. An authority from
+// lease.NewAuthority(store) is just as safe, but takes three round trips for each renewal. Make one Store for
+// each client, and use it for the whole life of the client. A new Store remembers no leases, so its first
+// requests take more round trips, and it counts the duration of each lease from the beginning.
 //
 // # Promises and their limits
 //
@@ -36,11 +36,13 @@
 //     that has a TTL, that discards old messages, that is stored in memory, or that is a mirror, but it
 //     checks the configuration only once.
 //
-// Deleting a key by hand ends the lease at once, as a break does, and its tokens still rise. A Store accepts
-// a value that was written by hand. If the epoch in such a value is below R-1, where R is the revision of the
-// value, the Store uses R-1 instead, so that the next token is still newer than all earlier tokens. Do not
-// write an epoch above R-1 by hand: if a key with such an epoch is deleted or purged, the next tokens are
-// made from the new revision of the key, and can be lower than earlier tokens of the lease.
+// If a person deletes the key of a lease, the lease ends at once, just as after a break with a period of 0.
+// The next token of the lease is still newer than all earlier tokens. A Store also accepts a value that was
+// written by hand. Suppose that such a value has the revision 500. If the epoch in the value is below 499,
+// the Store uses the epoch 499 instead, so that the next token is newer than all earlier tokens. An epoch
+// above 499 must not be written at revision 500. The Store would accept such an epoch, and grant tokens with
+// even higher epochs. But if the key were then deleted or purged, the Store would make the next tokens from
+// the new revision of the key, and these tokens could be older than earlier tokens of the lease.
 //
 // # Keys
 //
@@ -51,44 +53,45 @@
 //	$ nats kv get leases jobs/nightly --raw
 //	{"state":"leased","id":"1f812371-a41d-49e6-b123-f4b542e851c5","owner":"worker-1","duration":"15s","left":"15s","epoch":7}
 //
-// The key =confirm is not a lease: Stores write to it to confirm their reads. A Store never deletes a key,
-// and does not use the TTL of keys or delete markers. If a lease has no key yet, even a call that only
-// inspects the lease creates the key.
+// The key "=confirm" does not belong to a lease: Stores write to it to confirm their reads. A Store never
+// deletes a key, and does not use the TTL of keys or delete markers. If a lease has no key yet, even a call
+// that only inspects the lease creates the key.
 //
 // # Permissions
 //
-// A user of NATS needs permission to publish to
+// A user of NATS needs permission to publish to these subjects:
 //
 //	$KV.leases.>
 //	$JS.API.STREAM.INFO.KV_leases
 //	$JS.API.STREAM.MSG.GET.KV_leases
 //	$JS.API.CONSUMER.CREATE.KV_leases.>    to wait for a lease; without it, waiting processes poll
 //
-// and to subscribe to _INBOX.>, or to the client's own inbox prefix. Without a permission, NATS does not
+// The user also needs permission to subscribe to _INBOX.>. If the client has an inbox prefix of its own, for
+// example app, the user needs permission to subscribe to app.> instead. Without a permission, NATS does not
 // answer, and the request fails when its context ends. The error names the missing permission and is a
 // [lease.PermanentError].
 //
 // # Reads
 //
-// Every kind of read in NATS can return old data. A holder that relied on old data might use its lease after
-// it has ended. By default, a bucket has AllowDirect, so any replica can answer a read, even a replica that
-// lags behind the leader. Without AllowDirect only the leader answers, but a leader that is cut off from the
-// other servers continues to answer for up to 20 seconds. A Store therefore reads from the leader and then
-// confirms the answer by a write to the key =confirm. The write succeeds only if the revision that was read
-// is still the last revision of the lease's key, and only a leader that a majority of servers follows can
-// acknowledge a write. The command nats kv get can print an old value if the bucket has AllowDirect, but a
-// Store still returns the current value.
+// Every kind of read in NATS can return old data. If a holder relied on old data, the holder might use its
+// lease after the lease has ended. By default, a bucket has AllowDirect, so any replica can answer a read,
+// even a replica that lags behind the leader. Without AllowDirect only the leader answers, but a leader that
+// is cut off from the other servers continues to answer for up to 20 seconds. A Store therefore reads from
+// the leader and then confirms the answer by a write to the key "=confirm". The write succeeds only if the
+// revision that was read is still the last revision of the lease's key, and only a leader that a majority of
+// servers follows can acknowledge a write. If the bucket has AllowDirect, the command "nats kv get" can print
+// an old value, but a Store still returns the current value.
 //
 // Only servers of version 2.12 or newer support a write that depends on the revision of another key, so New
 // rejects older servers.
 //
 // # Time
 //
-// NATS does not report its own time with a read, and the clocks of two clients can differ. So a key does not
-// store the time at which a lease ends, but how much time the lease had left when the key was written. When a
-// Store first sees a version of a key, it starts to count down this time on its own monotonic clock. No clock
-// needs to show the right time of day, but the rate of each clock must be right, with an error of at most
-// [Options.MaxClockDrift]. This has three consequences:
+// NATS does not report its own time with a read, and the clocks of two clients can differ. So the value of a
+// key contains the remaining time of the lease, as of the last write of the key, instead of the time at which
+// the lease ends. When a Store first sees a version of a key, the Store starts to count down the remaining
+// time on its own monotonic clock. No clock needs to show the right time of day, but the rate of each clock
+// must be right, with an error of at most [Options.MaxClockDrift]. This has three consequences:
 //
 //   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
 //     contender that starts later first waits for a whole duration.
@@ -104,8 +107,9 @@
 // Each watch uses a NATS consumer, which exists in the memory of one server. If that server or the connection
 // to NATS fails, the watch is closed within 5 s. A watch sends a signal as soon as its server has received
 // the change. If the server is cut off from the leader but not from its clients, the watch stays open but
-// sends no signals, so a waiting process does not notice a release. The process then reads the lease again
-// when the remaining time of its last read has passed.
+// sends no signals, so a waiting process does not notice a release at once. The process notices it when it
+// reads the lease again. For example, if the lease had 10 s left when the process last read it, the process
+// reads the lease again after 10 s.
 //
 // # Load
 //
@@ -126,7 +130,8 @@
 // # Round trips
 //
 // A renewal or a release takes one round trip to NATS. An acquire takes one round trip if the Store has
-// already seen the current version of the lease, and three if not. Inspecting a lease takes two round trips,
-// one to read the lease and another to confirm the read, and so does a refused request. Waiting for a lease
-// takes none, but needs one consumer for each lease. Listing leases takes three, and two more for each lease.
+// already seen the current version of the lease, and three if not. Inspecting a lease takes two round trips:
+// one to read the lease, and another to confirm the read. A refused request also takes two round trips.
+// Waiting for a lease takes no round trips, but needs one consumer for each lease. Listing leases takes three
+// round trips, and two more for each lease.
 package natslease

@@ -14,7 +14,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A call is one request to NATS, with what the text of an error says about the request.
+// A call is one request to NATS. The fields of a call describe the request in the text of an error.
 type call struct {
 	*backend
 	what, key, subject string // a subject that ends with a dot is a prefix of the full subject
@@ -26,8 +26,8 @@ func (e *backend) call(what, key, subject string) call {
 	return call{e, what, key, subject, e.nc.LastError(), e.server.Sending()}
 }
 
-// If err is nil, failed returns nil. Otherwise the request has failed, and failed adds the name of the key or
-// bucket to the error of NATS, and for some errors also advice. If no retry can succeed, the result is a
+// The method failed returns nil if err is nil. Otherwise the method adds the name of the key or bucket to the
+// error of NATS. For some errors, the method also adds advice. If no retry can succeed, the result is a
 // [lease.PermanentError].
 func (c call) failed(err error) error {
 	if err == nil {
@@ -48,7 +48,7 @@ func (c call) failed(err error) error {
 func (c call) answered() { c.server.Ended(c.sent, nil, false, nil) }
 
 // The method ended handles the error of a request. If the current server does not answer or cannot reach the
-// leader, ended makes the client connect to its next server: see [engine.Server].
+// leader, the method makes the client connect to its next server: see [engine.Server].
 func (c call) ended(err error) {
 	wrong := withoutLeader(err)
 	switch {
@@ -104,7 +104,7 @@ func inboxPrefix(nc *nats.Conn) string {
 	return nats.InboxPrefix
 }
 
-// permission returns the subject that the user must be allowed to publish to.
+// The method permission returns the subject for which the user needs permission to publish.
 func (c call) permission() string {
 	if keys := c.publishPrefix + c.backend.subject(""); strings.HasPrefix(c.subject, keys) {
 		return keys + ">"
@@ -115,8 +115,8 @@ func (c call) permission() string {
 	return c.subject
 }
 
-// advice returns a text that says how to fix the cause of an error, and whether the error recurs until a
-// person has done so.
+// The method advice returns a text that says how to fix the cause of an error. It also reports whether the
+// error recurs until a person has fixed the cause.
 func (c call) advice(err error) (advice string, permanent bool) {
 	var refused *jetstream.APIError
 	switch {

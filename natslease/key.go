@@ -8,16 +8,16 @@ import (
 	"github.com/fencedlease/lease"
 )
 
-// escape is the first character of an escaped byte in a key, before two upper-case hex digits.
+// In a key, an escaped byte consists of the character escape and two upper-case hex digits.
 const escape = '='
 
-// confirmKey is the key that a Store writes to in order to confirm a read. confirmKey cannot be the key of a
-// lease, where two hex digits follow every '='.
+// confirmKey is the key to which a Store writes when it confirms a read. confirmKey cannot be the key of a
+// lease, because two hex digits follow every '=' in the key of a lease.
 const confirmKey = "=confirm"
 
-// encode returns the key for the name of a lease. Letters, digits, '-', '/' and '_' stay as they are, and
-// every other byte is escaped. A dot is escaped only at the beginning, at the end, and after another dot,
-// because dots divide a key into parts, and NATS allows no empty part. A leading "_kv" is also escaped,
+// The function encode returns the key for the name of a lease. Letters, digits, '-', '/' and '_' stay as they
+// are, and every other byte is escaped. A dot is escaped only at the beginning, at the end, and after another
+// dot, because dots divide a key into parts, and NATS allows no empty part. A leading "_kv" is also escaped,
 // because NATS reserves keys with that prefix.
 func encode(name string) string {
 	var key strings.Builder
@@ -53,7 +53,7 @@ func isAlphanumeric(c byte) bool {
 	return false
 }
 
-// decode returns the name for which encode returns the given key, or false if there is none.
+// The function decode returns the name for which encode returns the given key, or false if there is none.
 func decode(key string) (name string, ok bool) {
 	var b strings.Builder
 	for rest := key; rest != ""; {

@@ -18,9 +18,9 @@ import (
 const atOnce = 64
 
 // List reads all names and then the leases. List does not use a NATS consumer, because on a server that lags
-// behind, a consumer delivers stale values. A consumer can also miss a lease that is renewed often: it
-// delivers keys in the order of their revisions, and each renewal moves the key of the lease to the end of
-// that order.
+// behind, a consumer delivers stale values. A consumer can also miss a lease that is renewed often, because a
+// consumer delivers keys in the order of their revisions, and each renewal moves the key of the lease to the
+// end of that order.
 func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEntry, error] {
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		if err := e.checkOnce(ctx); err != nil {

@@ -33,11 +33,12 @@ type Options struct {
 	// to gain or lose a millisecond per second. Use the same value for sessions.
 	MaxClockDrift float64
 
-	// Names is the maximum number of leases that the Store remembers, about 500 bytes each, in addition to
-	// those that are watched. If the Store does not remember a lease, it counts the whole duration of the
-	// lease from the time at which it next reads the key. Store.List reports a lease as expired only if the
-	// Store remembers it, and a list does not replace remembered leases. So set Names above the number of
-	// leases that you list. Default: 65,536.
+	// Names is the maximum number of leases that the Store remembers, not counting watched leases. Each
+	// remembered lease takes about 500 bytes of memory. If the Store does not remember a lease, it counts the
+	// whole duration of the lease from the time at which it next reads the key. Set Names above the number of
+	// leases that you list, because Store.List reports a lease as expired only if the Store remembers the
+	// lease. When the Store already remembers Names leases, listing another lease does not make the Store
+	// remember it. Default: 65,536.
 	Names int
 
 	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
@@ -73,8 +74,8 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 //   - The user has no permission to get the configuration.
 //   - The client has closed the connection and does not reconnect.
 //
-// After any other error, New could not get the configuration of the bucket, so call it again. [Open] returns
-// a Store even if the server cannot be reached yet.
+// Any other error means that New could not get the configuration of the bucket. Call New again in that case.
+// [Open] returns a Store even if the server cannot be reached yet.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
 	if js == nil {
 		return nil, fields.Missing("New.js")
@@ -125,6 +126,7 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 }
 
 // Authority returns an authority over the Store, which needs fewer round trips to NATS than
-// lease.NewAuthority(s). The authority starts each request from the last record that the Store has seen,
-// without a Load, and reads the record again before it refuses a request.
+// lease.NewAuthority(s). The authority does not load the record before each request, but assumes that the
+// record has not changed since the Store has seen it last. Before the authority refuses a request, it reads
+// the record again.
 func (s *Store) Authority() lease.Authority { return s.Store.Authority() }

@@ -84,7 +84,7 @@ func (w *watch) start(ctx context.Context) {
 	w.stop = context.AfterFunc(ctx, w.end)
 }
 
-// end unsubscribes and closes the channel. Only the first call of end has an effect.
+// The method end unsubscribes and closes the channel. Only the first call of end has an effect.
 func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,16 +98,17 @@ func (w *watch) end() {
 	close(w.signals)
 }
 
-// receive handles a message from the consumer. If an earlier message is missing, receive closes the watch.
+// The method receive handles a message from the consumer. If an earlier message is missing, the method closes
+// the watch.
 func (w *watch) receive(m *nats.Msg) {
 	if !w.take(m) {
 		w.end()
 	}
 }
 
-// The method take handles the message m. If m is a change of the key, take counts it and sends a signal. The
-// result is false if an earlier message is missing, or if the consumer was deleted or moved to another
-// server.
+// The method take handles the message m. If m is a change of the key, the method counts the message and sends
+// a signal. The result is false if an earlier message is missing, or if the consumer was deleted or moved to
+// another server.
 func (w *watch) take(m *nats.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
