@@ -33,13 +33,16 @@ const mostPolls = 16
 // object before the Store got the ETag. The next swap of the Store is then refused.
 const unknownETag = `"unknown"`
 
-// mostTries is how often Load tries to create an object that other processes create and delete meanwhile.
+// mostTries is the maximum number of attempts of Load to create an object. An attempt fails if another
+// process creates the object first. Load then needs another attempt only if the object is deleted before Load
+// can read it.
 const mostTries = 10
 
-// Load reads the object. If there is no object, Load creates one without a lease, and reads it to learn when
-// the service created it, because the epochs begin at that time. Load does not create the object together
-// with a lease. Such a write could arrive so late that newer tokens had already been granted by another
-// object, which was then deleted.
+// Load reads the object. If there is no object, Load creates one without a lease. Load then reads the object
+// to learn when the service created it, because the first epoch of the lease is computed from that time. Load
+// does not create the object together with a lease, because such a write could arrive late. In the meantime,
+// another process could create the object and grant newer tokens, and the object could be deleted. The late
+// write would then grant an old token.
 func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	if err := b.checkOnce(ctx); err != nil {
 		return engine.Entry{}, err
@@ -71,9 +74,10 @@ func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
 	return b.Load(ctx, name)
 }
 
-// Swap replaces the object if it still has the ETag in version. If the write is refused, it may still have
-// been carried out, because a proxy may have sent it twice. So Swap then reads the object, which shows
-// whether the write was carried out, even if another write has replaced the object since.
+// Swap replaces the object if the object still has the ETag that is a part of the parameter version. If the
+// write is refused, it may still have been carried out, because a proxy may have sent it twice. So Swap then
+// reads the object, which shows whether the write was carried out, even if another write has replaced the
+// object since.
 func (b *backend) Swap(ctx context.Context, name, version string, next engine.Retained) (engine.Entry, error) {
 	o, old, err := after(name, version, next)
 	if err == nil {
@@ -117,9 +121,9 @@ func (b *backend) checkOnce(ctx context.Context) error {
 	}
 }
 
-// check finds out whether the service supports both conditions. It sends two writes that must be refused. The
-// first one requires that an object does not exist, and is sent twice. The second one requires an ETag that
-// no object has.
+// The method check finds out whether the service supports both conditions. It sends two writes that must be
+// refused. The first one requires that an object does not exist, and is sent twice. The second one requires
+// an ETag that no object has.
 func (b *backend) check(ctx context.Context) error {
 	for _, c := range []struct{ header, etag string }{{"If-None-Match", ""}, {"If-Match", `"00000000000000000000000000000000"`}} {
 		_, err := b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})

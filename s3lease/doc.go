@@ -1,6 +1,7 @@
 // Package s3lease stores leases in a bucket of Amazon S3, or of another service with the same conditional
-// writes. A program that already stores objects there needs no other server. Because each request takes tens
-// of milliseconds and costs money, the package suits leases of a minute or more: see README.md.
+// writes. If a program already stores objects in such a service, it needs no additional server for its
+// leases. Because each request takes tens of milliseconds and costs money, the package suits leases of a
+// minute or more: see README.md.
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	store, err := s3lease.New(s3.NewFromConfig(cfg), "my-bucket", nil)
@@ -8,10 +9,10 @@
 //
 // # Writes
 //
-// Each lease is a small object. The Store reads it with GET, and replaces it with PUT and the ETag from the
-// last read in the If-Match header. S3 is consistent: a read returns what the last write has written. Each
-// write contains a random text, because objects with equal contents would have equal ETags. A write has one
-// of three results:
+// Each lease is a small object. The Store reads the object with a GET request. To replace the object, the
+// Store sends a PUT request with the header If-Match, which contains the ETag from the last read. S3 is
+// consistent: a read returns what the last write has written. Each write contains a random text, because
+// objects with equal contents would have equal ETags. A write has one of three results:
 //
 //   - It is granted.
 //   - It is refused with the status 412, 409 (another write is in progress) or 404 (the object was deleted).

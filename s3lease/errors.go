@@ -15,7 +15,8 @@ const (
 	busy     = "ConditionalRequestConflict" // another write of the object is in progress
 )
 
-// advices has the error codes of the service that a retry cannot fix, and what the user can do.
+// The keys of advices are error codes of the service that a retry cannot fix. The values say what the user
+// can do about these errors.
 var advices = map[string]string{
 	noBucket:                       "make the bucket",
 	"AccessDenied":                 "the user needs s3:GetObject and s3:PutObject for the objects and, because a missing object is reported as AccessDenied without it, s3:ListBucket for the bucket",

@@ -25,8 +25,8 @@ func keyOf(name string) string {
 	return key[:keptOfLong] + "=_" + hex.EncodeToString(hash[:])
 }
 
-// keyPrefix returns a prefix of the keys of all names that begin with the given prefix. Other names can have
-// keys with this prefix, too.
+// If a name begins with the parameter prefix, the key of the name begins with the result of keyPrefix. The
+// keys of other names can begin with the same result, too.
 func keyPrefix(prefix string) string {
 	key := escape(prefix)
 	return key[:min(len(key), keptOfLong)]

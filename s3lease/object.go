@@ -35,7 +35,8 @@ const (
 	mostMarks  = 8 // marks in an object
 )
 
-// mark returns the beginning of Write, which identifies this write in later objects.
+// The method mark returns the first characters of o.Write. Later objects contain these characters to identify
+// this write.
 func (o object) mark() string { return o.Write[:markLength] }
 
 // The next object must contain the marks of this object and of the objects before it. The method marks
@@ -45,7 +46,7 @@ func (o object) marks() string {
 	return all[:min(len(all), mostMarks*markLength)]
 }
 
-// replaced reports whether the object with the given mark was written before o.
+// The method replaced reports whether the object with the given mark was written before o.
 func (o object) replaced(mark string) bool {
 	for i := 0; i < len(o.Before); i += markLength {
 		if o.Before[i:i+markLength] == mark {
@@ -55,9 +56,9 @@ func (o object) replaced(mark string) bool {
 	return false
 }
 
-// entry returns the entry of an object. Before the first grant, its revision is the time at which the service
-// created the object, in milliseconds. The epochs begin at this time, so they are higher than those of a
-// deleted object.
+// The method entry returns the entry of an object. Before the first grant, the revision of the object is the
+// time at which the service created the object, in milliseconds. The epoch of the lease begins with the same
+// number, so a new object has higher epochs than a deleted object of the same name.
 func (o object) entry() engine.Entry {
 	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.marks() + " " + o.etag, Revision: o.Revision}
 	if o.Lease != nil {
@@ -68,7 +69,8 @@ func (o object) entry() engine.Entry {
 	return e
 }
 
-// after returns the object that replaces the object with the given version.
+// The function after returns the object that is written next, to replace the object with the given version.
+// The result old is the ETag of the replaced object.
 func after(name, version string, next engine.Retained) (o object, old string, err error) {
 	number, rest, _ := strings.Cut(version, " ")
 	marks, old, _ := strings.Cut(rest, " ")
@@ -81,10 +83,11 @@ func after(name, version string, next engine.Retained) (o object, old string, er
 
 var errAbsent = errors.New("there is no object")
 
-// mostBytes is larger than any object of a Store, because a name and an owner have at most 1024 bytes.
+// mostBytes is larger than any object of a Store, because the name and the owner of a lease are short: each
+// of them has at most 1024 bytes.
 const mostBytes = 64 << 10
 
-// get reads an object. It returns errAbsent if the object does not exist.
+// The method get reads an object. It returns errAbsent if the object does not exist.
 func (b *backend) get(ctx context.Context, key string) (object, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)})
 	switch status, code := answerOf(err); {
@@ -123,10 +126,10 @@ func decode(data []byte) (o object, err error) {
 	return o, err
 }
 
-// put writes an object, on condition that the current object has the ETag in the parameter old. If old is
-// empty, the condition is that there is no object. The result is [lease.ErrConflict] if the service has
-// refused the write because the condition was not met. After any other error, such as a status of 500 or
-// above, the service may have written the object.
+// The method put writes an object, on condition that the ETag of the current object equals the parameter old.
+// If the parameter old is empty, the condition is that there is no object. The result is [lease.ErrConflict]
+// if the service has refused the write because the condition was not met. After any other error, such as a
+// status of 500 or above, the service may have written the object.
 func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {

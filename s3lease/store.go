@@ -52,9 +52,10 @@ type Store struct {
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
-// New returns a Store in a bucket. It sends no request. Before its first load and its first write, the Store
-// checks that the service supports conditional writes, and writes the object "=check" for this, up to three
-// times. If the service does not support them, the load or the write fails with a [*lease.PermanentError].
+// New returns a Store in a bucket. It sends no request. Before its first load or write, the Store checks that
+// the service supports conditional writes. For this check, the Store tries up to three times to write the
+// object "=check". If the service does not support conditional writes, the load or write fails with a
+// [*lease.PermanentError].
 //
 // The Store uses the options of the client, but without its retries. If the options have no HTTPClient, the
 // Store closes connections to a server that does not answer. New returns a [*lease.FieldError] if the client

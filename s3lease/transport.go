@@ -13,10 +13,10 @@ import (
 // defaultTimeout limits the time of each request, even if its context has no deadline.
 const defaultTimeout = 10 * time.Second
 
-// leaving returns a copy of the client c that also reconnects when a server fails. If a server gives no
-// answer, or an answer with a status of 500 or above, the client closes its idle connections before the next
-// request. The next connection may then lead to another server. If c is a client of the user, leaving returns
-// c.
+// The function leaving returns a copy of the client c. If a server fails, the copy reconnects, and may then
+// reach another server. A server has failed if it gives no answer, or an answer with a status of 500 or
+// above. The copy closes its idle connections before the next request. If c is a client of the user, the
+// function returns c itself.
 func leaving(c aws.HTTPClient) aws.HTTPClient {
 	own, ok := c.(*awshttp.BuildableClient)
 	if !ok {
@@ -29,7 +29,8 @@ func leaving(c aws.HTTPClient) aws.HTTPClient {
 	return &leaver{client: &http.Client{Transport: t, Timeout: cmp.Or(own.GetTimeout(), defaultTimeout), CheckRedirect: sameMethod}}
 }
 
-// sameMethod follows a redirect only if it does not change the method, like the client of the SDK.
+// sameMethod follows a redirect only if the redirect does not change the method of the request. The HTTP
+// client of the SDK has the same rule.
 func sameMethod(r *http.Request, _ []*http.Request) error {
 	if code := r.Response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
 		return nil

@@ -15,7 +15,8 @@ import (
 )
 
 // A program that imports this package can open s3:// with [open.Store]. The prefix of the keys is PREFIX and
-// a slash. The AWS SDK finds the credentials and, unless the URL has them, the region and the endpoint.
+// a slash. The AWS SDK finds the credentials. It also finds the region and the endpoint if they are not in
+// the URL.
 func init() {
 	open.Register("s3", "s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&path-style=true]", openURL)
 }

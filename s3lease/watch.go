@@ -14,8 +14,8 @@ func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	return b.poller.Watch(ctx, name)
 }
 
-// poll reads the objects of the names, mostPolls at a time. If an object cannot be read, it counts as
-// unchanged.
+// The method poll reads the objects of the names, mostPolls at a time. If an object cannot be read, it counts
+// as unchanged.
 func (b *backend) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	errs := make([]error, len(names))
 	turns := make(chan struct{}, mostPolls)
@@ -34,8 +34,9 @@ func (b *backend) poll(ctx context.Context, names []string, seen func(name, vers
 	return errors.Join(errs...)
 }
 
-// signalled reads an object, and returns a text that is different after each change. A renewal does not
-// change the text, unless it was written so late that less than the whole duration was left.
+// The method signalled reads an object, and returns a text that differs after each change that a watch must
+// signal. A renewal normally does not change the text, because the whole duration is left after a renewal.
+// The text does change if a delayed renewal leaves less time than the whole duration.
 func (b *backend) signalled(ctx context.Context, name string) (version string, err error) {
 	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
 		o, err := b.get(ctx, keyOf(name))
