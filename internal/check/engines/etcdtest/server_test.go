@@ -23,10 +23,9 @@ import (
 )
 
 var (
-	idA, idB                = shorthand.IDA, shorthand.IDB
-	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
-	do, eventually          = shorthand.Do, shorthand.Eventually
-	says                    = shorthand.Says
+	idA, idB             = shorthand.IDA, shorthand.IDB
+	acquire, renew       = shorthand.Acquire, shorthand.Renew
+	do, says, eventually = shorthand.Do, shorthand.Says, shorthand.Eventually
 )
 
 // shared is the server of all tests that do not harm their server.
