@@ -23,13 +23,13 @@ func TestStores(t *testing.T) {
 			duration = "15s" // the least that Azure grants
 		}
 		t.Run(scheme, func(t *testing.T) {
-			out, stderr, code := run(t, store, "run", "-duration", duration, "s/a", "--", "sh", "-c",
+			out, stderr, code := run(t, store, "run", "-wait", "1m", "-duration", duration, "s/a", "--", "sh", "-c",
 				`echo "$LEASE_TOKEN"; exec "$0" show -json s/a`, binary)
 			token, shown, _ := strings.Cut(out, "\n")
 			if all := rows(t, shown); code != 0 || len(all) != 1 || all[0].State != "leased" || all[0].Token != token {
 				t.Fatalf("run: %d, %q %s", code, out, stderr)
 			}
-			if out, stderr, code := run(t, store, "run", "-duration", duration, "-slots", "2", "n", "--", "sh", "-c", `echo "$LEASE_NAME"`); code != 0 || out != "n/slots/0\n" {
+			if out, stderr, code := run(t, store, "run", "-wait", "1m", "-duration", duration, "-slots", "2", "n", "--", "sh", "-c", `echo "$LEASE_NAME"`); code != 0 || out != "n/slots/0\n" {
 				t.Errorf("a slot: %d, %q %s", code, out, stderr)
 			}
 			for name, never := range map[string]bool{"s/a": false, "never": scheme != "azblob"} {
