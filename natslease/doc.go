@@ -19,10 +19,10 @@
 // # Promises and their limits
 //
 // At any time, at most one holder has a lease. Every token of a lease is newer than all earlier tokens of the
-// lease. Both promises hold even after keys or the whole bucket are deleted or purged, after a server
-// restarts, and after the leader changes. Both promises require that NATS keeps every acknowledged write, and
-// that the revision numbers of the bucket always rise. NATS loses writes, or its revision numbers decrease,
-// in these cases:
+// lease. Both promises hold even after a server restarts and after the leader changes, and tokens keep rising
+// even after keys are deleted or purged and after the whole bucket is purged. Both promises require that NATS
+// keeps every acknowledged write, and that the revision numbers of the bucket always rise. NATS loses writes,
+// or its revision numbers decrease, in these cases:
 //
 //   - The operating system of a server crashes, or the server loses power. A server acknowledges a write
 //     before the write is on the disk. By default, it syncs its disk every two minutes, even if the bucket
@@ -36,13 +36,14 @@
 //     that has a TTL, that discards old messages, that is stored in memory, or that is a mirror, but it
 //     checks the configuration only once.
 //
-// If a person deletes the key of a lease, the lease ends at once, just as after a break with a period of 0.
-// The next token of the lease is still newer than all earlier tokens. A Store also accepts a value that was
-// written by hand. Suppose that such a value has the revision 500. If the epoch in the value is below 499,
-// the Store uses the epoch 499 instead, so that the next token is newer than all earlier tokens. An epoch
-// above 499 must not be written at revision 500. The Store would accept such an epoch, and grant tokens with
-// even higher epochs. But if the key were then deleted or purged, the Store would make the next tokens from
-// the new revision of the key, and these tokens could be older than earlier tokens of the lease.
+// If a person deletes the key of a lease, the lease ends at once, just as after a break with a period of 0,
+// although its holder relies on it until its next renewal is refused. The next token of the lease is still
+// newer than all earlier tokens. A Store also accepts a value that was written by hand. Suppose that such a
+// value has the revision 500. If the epoch in the value is below 499, the Store uses the epoch 499 instead,
+// so that the next token is newer than all earlier tokens. An epoch above 499 must not be written at revision
+// 500. The Store would accept such an epoch, and grant tokens with even higher epochs. But if the key were
+// then deleted or purged, the Store would make the next tokens from the new revision of the key, and these
+// tokens could be older than earlier tokens of the lease.
 //
 // # Keys
 //
