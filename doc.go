@@ -30,8 +30,8 @@
 //
 // The core of the package is the pure function [Step]. From a [Record], a [Request] and the current time,
 // Step returns the next Record, or a [Code] that says why the request is refused. Step implements the state
-// machine of the Azure Blob Storage document "Lease Blob", which has two outcome tables, one for each of two
-// dialects. A lease has five states: Available, Leased, Expired, Breaking and Broken.
+// machine that the Azure Blob Storage document "Lease Blob" describes in two outcome tables, in two dialects.
+// A lease has five states: Available, Leased, Expired, Breaking and Broken.
 //
 //	             acquire                         break, period > 0
 //	Available ───────────────▶ Leased ───────────────────────────────▶ Breaking

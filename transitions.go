@@ -11,7 +11,7 @@ import (
 type Action uint8
 
 const (
-	ActionAcquire Action = iota + 1 // acquire a lease that is not locked, or start the duration again if it is locked under the same ID
+	ActionAcquire Action = iota + 1 // acquire a lease that is not locked, or start the duration again if it is Leased under the same ID
 	ActionRenew                     // start the duration again
 	ActionChange                    // give the lease to another ID
 	ActionRelease                   // end the lease at once, under its ID
