@@ -19,8 +19,9 @@ func needContext(ctx context.Context, call string) {
 //   - (true, nil) if the Session holds the lease now;
 //   - (false, nil) if the lease was certainly not granted, because it is locked;
 //   - (false, err) in every other case, for example if ctx has ended, if Release or Close was called, or if
-//     the outcome is unknown. The Session then does not hold the lease, even if the authority has granted it.
-//     Unless another Acquire follows, call ReleaseUncertain, so that the lease does not stay locked.
+//     the outcome is unknown. Such a call never makes the Session hold the lease, even if the authority has
+//     granted it. Unless another Acquire follows, call ReleaseUncertain, so that the lease does not stay
+//     locked.
 //
 // If the Session already holds the lease, Acquire sends no request and returns true, even if another
 // goroutine has acquired it, and even after the stop window has begun. Call Release first to begin a new

@@ -113,11 +113,11 @@ type Options struct {
 	// Clock nil and run in a bubble of testing/synctest, where synctest.Wait waits for the goroutines.
 	Clock lease.Clock
 
-	// Rand is the source of the IDs and of the jitter. Sessions may share a Rand if it is safe for concurrent
-	// use. Two sources must not yield the same bytes, because holders with equal IDs do not exclude each
-	// other. A test that needs the same random numbers in every run can set Rand to a rand.NewChaCha8 of
-	// math/rand/v2, with a different seed for each Session. [Run] uses the Rand of its Session. Default:
-	// crypto/rand.
+	// Rand is the source of the IDs and of the jitter. A Session holds its mutex while it reads Rand, so Rand
+	// must not call methods of the Session. Sessions may share a Rand if it is safe for concurrent use. Two
+	// sources must not yield the same bytes, because holders with equal IDs do not exclude each other. A test
+	// that needs the same random numbers in every run can set Rand to a rand.NewChaCha8 of math/rand/v2, with
+	// a different seed for each Session. [Run] uses the Rand of its Session. Default: crypto/rand.
 	Rand io.Reader
 
 	// Logger receives the records that docs/operate.md lists, each with the name of the lease and the owner
