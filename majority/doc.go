@@ -17,7 +17,8 @@
 //   - All members call Decide within [Options].Spread of each other.
 //   - The lease is not broken or deleted, and its store loses no grant.
 //   - A member that goes down stops its work, and no other member counts it again until it has restarted.
-//   - The clocks of all members run at nearly the same rate, even while a machine sleeps.
+//   - The clocks of all members and of the authority run at nearly the same rate, even while a machine
+//     sleeps.
 //
 // Guard the data with the fencing token as well, because a member that is paused cannot go down.
 package majority
