@@ -50,7 +50,8 @@ type Opener func(ctx context.Context, url string) (Leases, error)
 // ErrMalformed replaces the error of a URL parser, because its text could contain the password of the URL.
 var ErrMalformed = errors.New("malformed")
 
-// ErrNotImported means that the program does not import the package that opens URLs with this scheme.
+// ErrNotImported means that a package of this library opens URLs with this scheme, but the program does not
+// import that package.
 var ErrNotImported = errors.New("this program has no such store")
 
 // A URLError says what is wrong with the URL of a store, but does not contain the URL, which can include a
