@@ -11,7 +11,8 @@ import (
 // FromAuthority returns a [Provider] that makes a new [session.Session] over the authority for each lease.
 // The owner and the [Settings] of each Session come from the [Registry], and all other options of the Session
 // come from o, such as the clock and the logger. If the StopWindow of the Settings is zero, the StopWindow
-// also comes from o. If o is nil, the options that would come from o have their defaults.
+// also comes from o. If o is nil, the options that would come from o have their defaults. All Sessions share
+// the values to which o refers, such as its Rand, which must therefore be safe for concurrent use.
 //
 // FromAuthority does not check its arguments. If the authority is nil, or if o conflicts with the Settings,
 // [Registry.Lease] returns an error.

@@ -29,15 +29,16 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 }
 
 // Close removes all leases from the Registry, and closes or releases all of them at the same time, like
-// [Registry.Drop]. It waits until all have been closed or released, and joins their errors. A second call of
-// Close does nothing and returns nil.
+// [Registry.Drop]. It passes ctx to each of them, waits until all calls have returned, and joins their errors.
+// A second call of Close does nothing and returns nil.
 //
 // After Close, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even in calls that are already
 // waiting for a Provider. Close does not wait for a Provider that is still running. If this Provider returns
 // a lease later, the Registry closes or releases the lease.
 //
 // A handler of one of the leases must not call Close with a ctx that never ends. Otherwise there can be a
-// deadlock, because Close waits for the lease, and the lease waits for the handler.
+// deadlock, in which the handler waits for Close, Close waits for the lease, and the lease waits for the
+// handler.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
