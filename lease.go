@@ -18,8 +18,8 @@ type Lease interface {
 	//   - (false, nil): the lease was certainly not granted, because it is locked: another holder has the
 	//     lease, the authority cannot rule out that another holder has it, or the lease is breaking.
 	//   - (false, err): an argument is bad, or the outcome is unknown. Such a call never makes the holder
-	//     rely on the lease, even if the authority has granted it. A lease that is granted after ctx has ended
-	//     is released.
+	//     rely on the lease, even if the authority has granted it. A lease that is granted after ctx has
+	//     ended is released.
 	//
 	// If the lease is already held, Acquire sends no request and returns true. If ctx is done before the
 	// call, Acquire sends no request. If ctx ends during the call, Acquire returns the error of ctx at once.

@@ -29,8 +29,8 @@ func (r *Registry) Drop(ctx context.Context, kind, name, owner string) error {
 }
 
 // Close removes all leases from the Registry, and closes or releases all of them at the same time, like
-// [Registry.Drop]. It passes ctx to each of them, waits until all calls have returned, and joins their errors.
-// A second call of Close does nothing and returns nil.
+// [Registry.Drop]. It passes ctx to each of them, waits until all calls have returned, and joins their
+// errors. A second call of Close does nothing and returns nil.
 //
 // After Close, [Registry.Lease] returns an error that wraps [lease.ErrClosed], even in calls that are already
 // waiting for a Provider. Close does not wait for a Provider that is still running. If this Provider returns
