@@ -63,7 +63,8 @@ func (a *authority) Do(ctx context.Context, name string, req lease.Request) (lea
 // tryRemembered applies req to the remembered record, and writes the new record with one request to the
 // server. If the caller has to load the current record instead, tryRemembered returns [lease.ErrConflict].
 // The caller has to load the record if no record is remembered, if ctx is done, if the write conflicts, or if
-// the request needs no write. In these cases, the remembered record may be out of date.
+// the server cannot renew a lease in one request. The caller also has to load the record if the request would
+// be refused or would need no write, because the remembered record may be out of date.
 func (a *authority) tryRemembered(ctx context.Context, name string, req lease.Request) (lease.Snapshot, error) {
 	old, known := a.store.memory.recall(name)
 	if !known || ctx.Err() != nil {

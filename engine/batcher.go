@@ -19,9 +19,10 @@ import (
 // The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
 	// Send sends the given renewals in one request, and returns the answers in the same order. As soon as the
-	// request has ended, Send must call the method [Pass.Leave] of the given Pass. For a single renewal, ctx
-	// is the context of its caller. For a batch of renewals, ctx ends later than the contexts of all callers,
-	// so that a caller who stops waiting does not end the renewals of the others.
+	// request has ended, Send must call the method [Pass.Leave] of the given Pass. If a renewal is sent at
+	// once and alone, ctx is the context of its caller. If renewals have waited to be sent together, ctx ends
+	// later than the contexts of all callers, so that a caller who stops waiting does not end the renewals of
+	// the others.
 	Send func(ctx context.Context, pass Pass, all []Q) ([]A, error)
 
 	// Kind describes one renewal to the Gate. The Name and Partial of Kind are not used.

@@ -30,7 +30,7 @@
 //     calls with [Call].
 //  9. Register a URL with package open, and run the suites with leasetest/enginetest.
 //
-// docs/write-a-store.md shows each step with the code of a small store.
+// The page docs/write-a-store.md of the repository writes a small store step by step.
 //
 // # Stores without a clock
 //

@@ -44,9 +44,9 @@ func spare(limit int) int {
 	return max(1, limit/4)
 }
 
-// The function kept returns how many requests that are not urgent may be running while urgent requests wait.
-// If a held lease could soon be lost, all of these requests have to wait. Without this reserve, a list would
-// get no answer for as long as the renewals alone keep the server busy.
+// The function kept returns how many places are kept for requests that are not urgent, even if urgent
+// requests wait. If a held lease could soon be lost, urgent requests get these places first. Without this
+// reserve, a list would get no answer for as long as the renewals alone keep the server busy.
 func kept(limit int) int { return limit / 8 }
 
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }

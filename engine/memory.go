@@ -55,9 +55,9 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	m.byName[name] = snap
 }
 
-// noteRenewal is like Note, but does not delete the record after a renewal that failed. A renewal changes
-// only the end of the lease, so the next renewal can still use the record. Otherwise each renewal that times
-// out at a slow server would cause two requests, and keep the server slow.
+// noteRenewal is like Note, but deletes the record only after a conflict, and not after any other failure. A
+// renewal changes only the end of the lease, so the next renewal can still use the record. Otherwise each
+// renewal that times out at a slow server would cause two requests, and keep the server slow.
 func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
 	if err == nil || errors.Is(err, lease.ErrConflict) {
 		m.Note(name, snap, err)

@@ -113,7 +113,8 @@ func (s *Store) readRevision(ctx context.Context, r RevisionReader) (revision in
 	return revision, sentAt, err
 }
 
-// untilRead returns when to read the Revision next. It is a second if the Store holds no watched lease.
+// untilRead returns the time until the next read of the Revision is due, or a second if the Store holds no
+// watched lease.
 func (s *Store) untilRead() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,8 +110,7 @@ func (r *room) half(name string) time.Time {
 	return h.until.Add(-time.Duration(renewalsPerDuration / h.load / 2 * float64(time.Second)))
 }
 
-// nearlyFull reports whether the renewals of the held leases need at least half of the capacity of the
-// server.
+// nearlyFull reports whether the renewals of the held leases need at least half of the bound.
 func (r *room) nearlyFull() bool { return r.bound > 0 && r.load >= r.bound/2 }
 
 // The method full returns the error of a refused request. If the request was an acquire, the first parameter

@@ -52,8 +52,9 @@ type Options struct {
 	Names int
 
 	// MaxClockDrift limits how much faster or slower than real time the clock of a process may run. With
-	// 0.001, the clocks of all processes must run at rates from 0.999 to 1.001. MaxClockDrift must be at
-	// least 0 and below 1. Default: [DefaultMaxClockDrift].
+	// 0.001, the clocks of all processes must run at rates from 0.999 to 1.001. The Store allows for this
+	// drift in its lower bounds. MaxClockDrift must be at least 0 and below 1. Default:
+	// [DefaultMaxClockDrift].
 	MaxClockDrift float64
 
 	// Floor is older than every token that this Store grants from now on, even for a name that already has a
