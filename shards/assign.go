@@ -28,8 +28,8 @@ type move struct {
 }
 
 // plan returns the smallest number of moves after which every member has its share. A process that is not a
-// member loses all its shards. The order of the arguments' elements does not matter, so all processes that
-// see the same list compute the same moves.
+// member only keeps shards for which no member has room. The order of the arguments' elements does not
+// matter, so all processes that see the same list compute the same moves.
 func plan(members []worker, shards []shard) []move {
 	loads := make(map[string]int, len(members))
 	free := 0

@@ -82,8 +82,9 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 // it, and does not take the shard again for eight times Session.Duration. If a call of this function panics,
 // Run releases the lease of its shard, and the panic ends the process.
 //
-// When ctx has ended, Run ends all work, and waits until all calls of both functions have returned. Then Run
-// releases the leases and returns nil. Run only returns an error if it cannot begin:
+// When ctx has ended, Run ends all work, and releases the lease of each shard as soon as its work has
+// returned. Run returns nil when all leases are released and all calls of both functions have returned. Run
+// only returns an error if it cannot begin:
 //
 //   - names or work is nil, or another call of Run uses the Group.
 //   - The store can never grant a request, for example because it does not support the Duration.

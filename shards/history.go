@@ -27,8 +27,8 @@ type overdue struct {
 	token lease.Token // of the grant, because each new grant starts the time again
 }
 
-// A cooldown is the time for which this process does not take a shard, because its work on the shard has
-// failed.
+// A cooldown is the time for which this process does not take a shard, because the work on the shard has
+// failed in this process, or because the process could not acquire the lease.
 type cooldown struct {
 	until    time.Time
 	failures int   // in a row

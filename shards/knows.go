@@ -61,8 +61,9 @@ func agreeing(members []worker, knows map[string]digest, own digest, bucket int)
 	return same
 }
 
-// planKnown is like plan, but the members can know different names. The shards of a bucket only move among
-// members that know the same names of this bucket. Other members keep the shards that they have.
+// planKnown is like plan, but the members can know different names. The shards of a bucket only move to
+// members that know the same names of this bucket as this process. Other members keep the shards that they
+// have.
 func planKnown(members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
 	type group struct {
 		key     string

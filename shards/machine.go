@@ -74,8 +74,9 @@ func (m *machine) named(names []string, err error, now time.Time) (reports []rep
 	return reports
 }
 
-// failed records that the work on a shard has failed. This process must then not take the shard again until
-// the given pause is over. After several failures in a row, the pause is longer than the given one.
+// failed records a failure of a shard, for example of its work or of an acquire. This process must then not
+// take the shard again until the given pause is over. After several failures in a row, the pause is longer
+// than the given one, but at most cooldownOfWork Durations.
 func (m *machine) failed(name string, err error, pause time.Duration, now time.Time) report {
 	h := m.history(name)
 	h.fail(err, now, pause, cooldownOfWork*m.o.Session.Duration)

@@ -62,7 +62,7 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 }
 
 // The method remember stores the contents of a list of the leases. However, this process may have newer
-// information about itself than the list. The method then ignores the entries of this process in the list.
+// information about itself than the list. The method then stores the newer information instead.
 func (m *machine) remember(p poll, do *actions) {
 	l := p.list
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) {

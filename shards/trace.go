@@ -32,8 +32,8 @@ type Trace struct {
 	// process that did not release the shard in time.
 	Broke func(name, id string)
 
-	// The hook Idle is called when the number of idle shards has changed. A shard is idle if every process
-	// already has as many shards as its Max allows.
+	// The hook Idle is called when the number of idle shards has changed. A shard is idle if no process takes
+	// it, because every process already has as many shards as its Max allows.
 	Idle func(n int)
 
 	// The hook Balanced is called when all shards have become balanced: no shard has to move, and no shard is

@@ -15,7 +15,7 @@ type View struct {
 	Interval time.Duration // the time from one list to the next at present
 	Members  []Member      // sorted by ID
 	Shards   []Shard       // sorted by Name
-	Moves    int           // number of shards that still have to move to another process
+	Moves    int           // number of shards that a process still has to take; 0 if all shares are balanced
 	Idle     int           // number of shards that no process takes, because every process has its Max
 	Err      error         // of the last list or of the last call of the function names; nil if neither failed
 }
@@ -39,7 +39,7 @@ type Member struct {
 type Shard struct {
 	Name  string      // without the prefix
 	ID    string      // of the process that holds the lease; empty if the shard is free, or if the holder is not a process of the group
-	Owner string      // of this process, or the whole owner of the lease if the holder is not a process of the group; may be empty
+	Owner string      // of the process with this ID, or the whole owner of a lease that the group does not hold; may be empty
 	Token lease.Token // of the last grant; empty if there was none
 	State lease.State // Available if the shard is free
 	Err   error       // why this process could not take or keep the shard; nil when this process has it, or another process has it and this one may try again
