@@ -119,9 +119,9 @@ func (s step) toWatch(prefix string, n int) (names []string) {
 	return names
 }
 
-// decide returns the next step of the waiter me. If two waiters see the same list of the leases, they never
-// choose the same free slot, and never break the same lease. The last parameter is the result of the method
-// overdue: the number of waiters that this waiter should overtake.
+// decide returns the next step of the waiter me. If two waiters see the same list of the leases, and neither
+// overtakes the other, they never choose the same free slot, and never break the same lease. The last
+// parameter is the result of the method overdue: the number of waiters that this waiter should overtake.
 func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) step {
 	s := step{take: -1, breaks: -1}
 	has := map[string]bool{}

@@ -141,7 +141,8 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 	return done, err
 }
 
-// explainBreak logs why the lease of slot i was broken, if a list of the leases shows the reason.
+// explainBreak logs that the lease of slot i was broken, and the reason as far as a list of the leases shows
+// it.
 func (r *run) explainBreak(ctx context.Context, i int) {
 	l, err := ask(context.WithoutCancel(ctx), r.o, &r.tasks, &r.requests, r.list)
 	by, why := "", "by an operator, or by a process that has ended"

@@ -136,7 +136,8 @@ func checkN(field string, n int) error {
 // SetN changes the number of slots of this process. Call SetN in every process. As long as processes with a
 // running call of Run have different numbers of slots, the largest of these numbers is used. SetN breaks the
 // leases of the slots that no longer exist, with the grace period [Options].Grace. If a request fails, SetN
-// returns the error. The breaks are then tried again by the calls of Run that wait for a slot.
+// returns the error. The breaks are then tried again by the calls of Run that wait for a slot, and by the
+// next call of SetN.
 func (s *Slots) SetN(ctx context.Context, n int) error {
 	if err := checkN("SetN.n", n); err != nil {
 		return err
@@ -206,16 +207,17 @@ func (s *Slots) lease(name func(prefix string, i int) string, id lease.ID, w wai
 // Run waits for a slot, calls f once, and frees the slot when f has returned. The fencing token of f is that
 // of the slot, and can only be compared with other tokens of this slot: see [Number].
 //
-// If the slot cannot be renewed, the context of f ends early enough for f to stop before another process gets
-// the slot. The error of Run then matches [lease.ErrLost]. If a call with a higher Priority needs the slot,
+// As in [session.Run], the context of f ends before the slot is lost, for example because its lease could not
+// be renewed. The error of Run then matches [lease.ErrLost]. If a call with a higher Priority needs the slot,
 // or SetN removes it, the error also matches [lease.ErrBroken]. To find out whether Run has ended because of
 // an orderly stop, pass the error to [session.Stopped].
 //
 // If ctx ends while Run waits, Run returns an error that matches the cause of ctx. If the last request has
 // failed, the error of Run also matches the error of this request. Run returns an error at once if the store
-// can never grant a request, for example because the store does not support the Duration. If the store fails
-// with permanent errors ([lease.Permanent]) for 30 s, Run returns the last of them. After any other error,
-// Run tries again. Session.Logger receives the 1st, 2nd, 4th, 8th and so on of a series of errors.
+// can never grant a request, for example because the store is closed or does not support the Duration. If the
+// store fails with permanent errors ([lease.Permanent]) for 30 s while Run waits, Run returns the last of
+// them. After any other error, Run tries again. Session.Logger receives the 1st, 2nd, 4th, 8th and so on of a
+// series of errors at Warn, and at Info that Run waits.
 func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.Token) error) error {
 	if f == nil {
 		return fields.Missing("Run.f")
