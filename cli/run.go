@@ -250,7 +250,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 	switch {
 	case errors.As(context.Cause(ctx), &sig):
 		return fail(128+int(sig), "")
-	case errors.As(err, &lost): // the release also failed, but for the same reason
+	case errors.As(err, &lost): // an error of the release that follows would only repeat the reason
 		text := lost.Reason.Error()
 		if lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired) {
 			text = cause(lost.Err)
