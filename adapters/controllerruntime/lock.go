@@ -113,9 +113,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err
 }
 
-// undisclosed has the fields of lease.Record, but not its MarshalJSON, which returns an error for a locked
-// record without an ID. Some authorities, such as azlease, do not return the lease ID when they read a
-// record.
+// undisclosed has the fields of lease.Record, but not its MarshalJSON, which returns an error for a record
+// without an ID, unless its state is Available. Some authorities, such as azlease, do not return the lease ID
+// when they read a record.
 type undisclosed lease.Record
 
 // seconds returns d in seconds, rounded up. The result is at most math.MaxInt32, because an elector

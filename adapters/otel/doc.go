@@ -22,10 +22,10 @@
 // other cases, the lease was lost, and the reason is the name of a [lease.Code], such as "broken" or
 // "expired".
 //
-// The margin is recorded for each renewal that was granted. When the answer to the renewal arrives, the
-// holder can still rely on its previous grant for some time. The margin is the ratio of this remaining time
-// to the duration of the lease. For example, if 12 s of a lease of 30 s are left, the margin is 0.4. If the
-// answer came too late, the margin is 0.
+// The margin is recorded for each granted renewal of a finite lease. When the answer to the renewal arrives,
+// the holder can still rely on its previous grant for some time. The margin is the ratio of this remaining
+// time to the duration of the lease. For example, if 12 s of a lease of 30 s are left, the margin is 0.4. If
+// the answer came too late, the margin is 0.
 //
 // With the option Names, the instrument lease.held has the value 0 for a lease as soon as this process first
 // tries to acquire that lease. Without the option Names, the instrument has the value 0 from the beginning.
