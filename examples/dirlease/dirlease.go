@@ -176,7 +176,8 @@ func (s *Store) clock(ctx context.Context, now *time.Time) error {
 	})
 }
 
-// write replaces a file in one step, so that neither a crash nor a power failure can leave it half written.
+// write replaces a file in one step. After that, neither a crash nor a power failure can undo the write, and
+// neither can ever leave the file half written.
 func write(path, text string) error {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
