@@ -40,9 +40,9 @@
 // 15 s, that takes up to 5 s or, if requests are slow or fail, the whole duration of the lease. A holder with
 // session.Options.Watch learns of the deletion at once.
 //
-// If you change a row by hand, the processes that wait for the lease through a [Store] are notified. While a
-// transaction has locked a row, even with "select for update", no renewal of that lease succeeds, and the
-// holder can lose the lease. So commit such a transaction at once.
+// If you change a row by hand, the row gets a new version, and the processes that wait for the lease through
+// a [Store] are notified. While a transaction has locked a row, even with "select for update", no renewal of
+// that lease succeeds, and the holder can lose the lease. So commit such a transaction at once.
 //
 // A program that uses leases needs these permissions, those on lease_mark only for a [Mark]:
 //

@@ -15,7 +15,8 @@ import (
 // Watch returns a channel that signals the changes that [lease.Watcher] describes. The channel also signals
 // if somebody changes the row of the lease by hand. If a process commits a change but ends before it sends
 // the notification, the signal comes within a second, because the Store reads the watched rows once a second.
-// A Store reads at most 10,000 rows each second, so with more watched leases the signal can take longer.
+// A Store reads at most 10,000 rows each second, so with 30,000 watched leases the signal comes within three
+// seconds.
 //
 // All watches of a Store share one connection. The first call of Watch opens this connection, and the method
 // Close of the Store closes it. If the connection is lost, the channels of all watches are closed, and the
@@ -61,7 +62,8 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return signals, nil
 }
 
-// add adds a watch, which receives a signal only after changes that are later than the call of add.
+// add adds a watch. Only changes that are later than the call of add need a signal, but the notification of
+// an earlier change can cause one, too.
 func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error) {
 	l.mu.Lock()
 	now := l.time.now()
@@ -100,8 +102,8 @@ type listener struct {
 	time serverTime
 }
 
-// listen returns a listener that uses conn. listen returns an error if the database or the connection cannot
-// be used for leases. The caller must then call start.
+// listen returns a listener that uses conn. The caller must then call start. If the database or the
+// connection cannot be used for leases, listen returns an error instead, and the caller must close conn.
 func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery string) (*listener, error) {
 	if _, err := conn.Exec(ctx, "listen "+notifyChannel); err != nil {
 		return nil, err

@@ -52,8 +52,8 @@ type mark struct {
 
 func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
 
-// Advance locks the row of the mark, even if the mark does not change. The SQL can compare two tokens as strings,
-// because all valid tokens have the same number of digits.
+// Advance locks the row of the mark, even if the mark does not change. The SQL can compare two tokens as
+// strings, because all valid tokens have the same number of digits.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

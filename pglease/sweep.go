@@ -18,9 +18,9 @@ const (
 
 // sweepSQL finds the changes of watched leases that need a signal. The first row of the result has an empty
 // name and the time of the server. Each further row has the name of a lease and the time of its last change,
-// in microseconds. The parameter $1 has a name and a time for each watched lease, and the result contains
-// only leases that have changed after the time in $1. The statement fails on a server that has become
-// read-only.
+// in microseconds. The parameter $1 has a name and a time for each lease of the sweep, and the result
+// contains only leases that have changed after the time in $1. The statement fails on a server that has
+// become read-only.
 const sweepSQL = `
 select '', (extract(epoch from clock_timestamp()) * 1000000)::bigint from {floor} f where {schema} is not null
 union all
