@@ -11,8 +11,8 @@
 //
 // # What Redis does not promise
 //
-// The promises of a lease hold only while the server keeps the writes that it has acknowledged. Redis can
-// lose acknowledged writes in the following cases, and some settings make that less likely:
+// The promises of a lease hold only while the server keeps the writes that it has acknowledged. These are the
+// risks, and the settings that reduce them:
 //
 //   - A restart loses data that is not on the disk. Use appendonly yes and appendfsync always. Without these
 //     settings, a server that crashes loses the held leases and the newest tokens.
@@ -61,13 +61,14 @@
 // To free a lease, call [lease.Break] with a grace period, so that its holder stops first. If you delete the
 // key with DEL instead, another process can acquire the lease at once. The holder is not notified of the
 // deletion, not even with session.Options.Watch, and believes that it has the lease until its next renewal is
-// refused. To notify the holder and the waiting processes of the deletion, PUBLISH the name of the lease on
-// the channel of its bucket, such as lease-signal:{9759}. The tokens of the lease still rise after the
-// deletion.
+// refused. To notify the waiting processes of the deletion, and also a holder with session.Options.Watch,
+// PUBLISH the name of the lease on the channel of its bucket, such as lease-signal:{9759}. The tokens of the
+// lease still rise after the deletion.
 //
 // A Store that reads an invalid record returns an error that names the key. Do not change a record by hand:
 // if you change its fields but not the field "version", a Store that remembers the record does not notice the
-// change. The next renewal of this Store then replaces only "until", "version" and "time".
+// change. The next swap of this Store then replaces all fields, and its next renewal only "until", "version"
+// and "time".
 //
 // # Tokens
 //

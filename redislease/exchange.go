@@ -104,8 +104,9 @@ func (s *Store) use(server *redis.Client) *redis.Client {
 
 // The method end is called when an exchange of a client has ended. If the client was replaced and this was
 // its last exchange, the method closes the client. The result is true if the Store must leave the server,
-// because neither this request nor a later one was answered. If a later request was answered, the server is
-// only slow, and a new connection would make it slower.
+// because this exchange was not answered. But if the exchange has only timed out, and the server has answered
+// another exchange after this one was sent, the result is false, because the server is only slow, and a new
+// connection would make it slower.
 func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
 	s.mu.Lock()
 	u := s.uses[server]

@@ -72,7 +72,8 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	return nil // the user may not send INFO
 }
 
-// listServer yields the leases of one server. listServer returns false if yield has returned false.
+// listServer yields the leases of one server. The result more is false if yield has returned false, or after
+// an error.
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) (more bool, err error) {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {

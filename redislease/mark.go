@@ -36,7 +36,7 @@ type Mark struct {
 
 // NewMark returns the mark under the given key. NewMark sends no request, and panics if client is nil. If the
 // key is empty, as in the zero Mark, each use of the mark returns a [*lease.FieldError] with the Code
-// [lease.ErrOption].
+// [lease.ErrOption], and sends no request.
 func NewMark(client redis.Scripter, key string) Mark {
 	if client == nil {
 		panic("redislease: NewMark: client must not be nil")
@@ -124,10 +124,11 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 }
 
 // The method newer returns the mark if a script refused a token because the mark is greater. The parameter
-// err is the error of the script, and its text contains the mark. If err is nil, the method returns the empty
-// token. If the mark is malformed, the method returns an error that wraps a [*lease.FieldError]. Every error
-// of the method names the key of the mark, and says what has failed. For example, the parameter verb is
-// "advance" if a call of Advance has failed.
+// err is the error of the script. Its text contains the mark if the script refused the token. After any other
+// error, the method returns an error that wraps err. If err is nil, the method returns the empty token. If
+// the mark is malformed, the method returns an error that wraps a [*lease.FieldError]. Every error of the
+// method names the key of the mark, and says what has failed. For example, the parameter verb is "advance" if
+// a call of Advance has failed.
 func (m Mark) newer(verb string, err error) (lease.Token, error) {
 	if err == nil {
 		return "", nil

@@ -20,7 +20,8 @@ import (
 //     is earlier (otherwise an empty string), an empty string, and the fields of the record.
 //
 // The script renew.lua replies with the time of the server if it has renewed the lease, and otherwise with
-// nil.
+// nil. But if it has renewed a record with another version than expected, it replies with 1, the time, and
+// the new version.
 type reply []any
 
 func replyOf(cmd *redis.Cmd) (reply, error) {
