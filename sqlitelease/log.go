@@ -33,8 +33,8 @@ func (l logLimits) check(size int64, grant bool) error {
 }
 
 // If the log exceeds the limit for grants, shortenLog moves the log into the database. If a program still
-// reads the log, shortenLog does nothing, and the next write fails. The caller has the lock of the file, and
-// no transaction.
+// reads the log, shortenLog does nothing, and the next grant is refused with the reason. The caller has the
+// lock of the file, and no transaction.
 func (s *Store) shortenLog(ctx context.Context) {
 	if s.files.logSize() > s.logs.grants {
 		_, _ = s.conn.ExecContext(ctx, "pragma wal_checkpoint(truncate)")

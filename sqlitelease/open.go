@@ -24,7 +24,7 @@ import (
 
 // Options configure a [Store]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
-	// Limits restricts the durations of leases. Default: no limits.
+	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
 	Limits lease.Limits
 
 	// Floor is a token. All tokens that are granted from now on are newer. If the file may be an old copy, set

@@ -32,8 +32,8 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 }
 
 // Swap replaces the record of a lease by the record in the parameter next. The parameter old is a Snapshot of
-// the record to replace. If the record has changed since this Snapshot was read, or if the lease has ended,
-// Swap returns [lease.ErrConflict] and the current Snapshot.
+// the record to replace. If the record has changed since this Snapshot was read, or if its state has ended
+// since old.Now, Swap returns [lease.ErrConflict] and the current Snapshot.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := engine.CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err

@@ -25,7 +25,7 @@ type meta struct {
 type tx struct {
 	s       *Store
 	meta    meta
-	began   int64     // the version in meta at the beginning; -1 after other processes may have deleted records
+	began   int64     // the version in meta at the beginning; -1 after adopt has deleted all records
 	now     time.Time // zero before tick has read the clock
 	written []written // the records that were written
 	failed  error     // an error of the file, after which the transaction cannot be committed

@@ -15,10 +15,11 @@ import (
 // pollInterval is how long the Store waits before it reads the changes of other processes again.
 const pollInterval = 100 * time.Millisecond
 
-// Watch returns a channel that receives a value at each write of the record. If this Store writes the record,
-// the value comes at once. If another process writes the record, the value comes within about 100 ms. While
-// there are watches, the Store reads the number of the last commit ten times a second. The channel is closed
-// when ctx ends, when the Store is closed, or when the Store finds that the file is missing or damaged.
+// Watch returns a channel that signals every write of the record, as [lease.Watcher] describes. If this Store
+// writes the record, the signal comes at once. If another process writes the record, the signal comes within
+// about 100 ms, even if that process is killed. While there are watches, the Store reads the number of the
+// last commit ten times a second. The channel is closed when ctx ends, when the Store is closed, or when the
+// Store finds that the file was removed, replaced or damaged.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
