@@ -38,8 +38,8 @@ type mark struct {
 
 func (m mark) String() string { return fmt.Sprintf("mark %q", m.name) }
 
-// Advance locks the row of the mark, even if the mark does not change. The SQL can compare tokens as text, because
-// all valid tokens have the same number of digits.
+// Advance locks the row of the mark, even if the mark does not change. The SQL can compare tokens as text,
+// because all valid tokens have the same number of digits.
 func (m mark) Advance(ctx context.Context, tok lease.Token) (seen lease.Token, err error) {
 	if err := lease.CheckName(m.name); err != nil {
 		return "", err

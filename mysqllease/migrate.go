@@ -20,9 +20,9 @@ import (
 var Tables string
 
 // Migrate creates the tables, or updates older tables without changing the leases and their tokens. Every
-// process may call Migrate when it starts, even at the same time as others, because Migrate does not change
-// tables that are up to date. The database that c names must exist. If ctx ends, some of the tables may be
-// missing, and the next call creates them.
+// process may call Migrate when it starts, because concurrent calls run one after the other, and tables that
+// are up to date are not changed. The database that c names must exist. If ctx ends, some of the tables may
+// be missing, and the next call creates them.
 func Migrate(ctx context.Context, c *mysql.Config) error {
 	if c == nil {
 		return &lease.FieldError{Field: "Migrate.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}

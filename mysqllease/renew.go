@@ -24,9 +24,9 @@ type renewal struct {
 }
 
 // The method renew replaces old.Record with the record next. The two records differ only in their ends, and
-// the record next ends later. The server computes the new end from its own clock. The method returns
-// [lease.ErrConflict] if the row has changed, if another transaction has locked the row, if the lease has
-// ended, or if the server would have to round a time.
+// the server computes the new end from its own clock. The method returns [lease.ErrConflict] if the row
+// differs from old.Record in more than its end and its version, if another transaction has locked the row, if
+// the lease has ended, or if the server would have to round a time.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict
@@ -58,7 +58,7 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	}, false)
 	times := make([]int64, len(all))
 	if tooLarge(err) && len(all) > 1 {
-		return times, nil // the caller then sends each renewal in a statement of its own
+		return times, nil // conflicts, so that each lease is then renewed with Load and Swap
 	}
 	if err != nil {
 		return nil, err

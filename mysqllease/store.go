@@ -25,7 +25,7 @@ type Options struct {
 	// Connections is the maximum number of connections to the server. Default: 8.
 	Connections int
 
-	// Limits restricts the durations of leases. Default: no limits.
+	// Limits restricts the durations that an authority over the Store grants. Default: no limits.
 	Limits lease.Limits
 
 	// Floor is a token. All tokens that this Store grants from now on are newer, even those of a lease that
@@ -57,11 +57,11 @@ type Store struct {
 	authority lease.Authority
 }
 
-// New returns a Store that has its own connections. It sends no request. The database in c must have the
-// tables of this package. If c has no Timeout, an attempt to connect ends after two seconds. The Store sets
-// the session variables on which leases depend, such as the isolation level, so c need not set them. If c is
-// nil or an option is out of range, New returns a [*lease.FieldError]. If c is malformed, New returns the
-// error of the driver.
+// New returns a Store that has its own connections. It sends no request. New copies c, which must name the
+// database that has the tables of this package. If c has no Timeout, an attempt to connect ends after two
+// seconds. The Store sets the session variables on which leases depend, such as the isolation level, so c
+// need not set them. If c is nil or an option is out of range, New returns a [*lease.FieldError]. If c is
+// malformed, New returns the error of the driver.
 func New(c *mysql.Config, o *Options) (*Store, error) {
 	if c == nil {
 		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}

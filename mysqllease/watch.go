@@ -15,7 +15,8 @@ const pollMost = 1000
 // Watch implements [lease.Watcher]. All watches of a Store share the queries of each [Options.PollInterval].
 // For example, one query is enough for 1,000 watched names, and three queries are enough for 3,000 names. A
 // change through this Store is signalled at once. Other changes are signalled at most one PollInterval after
-// their commit, unless the server does not answer.
+// their commit, even if the process that made the change has crashed. While the server does not answer,
+// signals are late.
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {
