@@ -340,7 +340,8 @@ func (e *backend) entry(m message) (engine.Entry, error) {
 
 // newEntry returns the entry for a value and its revision. If the value was written by hand, byStore is
 // false. The epoch of a new key, or of a value that was written by hand, is at least the floor plus
-// lowestEpoch. Such an epoch is new even after a deletion, because the epoch of every earlier grant is lower.
+// lowestEpoch. Such an epoch is new even after a deletion, because every grant of a Store with this floor has
+// an epoch below the floor plus the revision of the grant.
 func (e *backend) newEntry(kept engine.Retained, revision uint64, byStore bool) engine.Entry {
 	if kept == emptyValue || !byStore {
 		kept.Record.Epoch = max(kept.Record.Epoch, min(e.floor+lowestEpoch(revision), math.MaxInt64))

@@ -28,7 +28,8 @@ func (e *backend) call(what, key, subject string) call {
 
 // The method failed returns nil if err is nil. Otherwise the method adds the name of the key or bucket to the
 // error of NATS. For some errors, the method also adds advice. If no retry can succeed, the result is a
-// [lease.PermanentError].
+// [lease.PermanentError]. Unless a permission is missing, the method also calls ended, which can make the
+// client reconnect.
 func (c call) failed(err error) error {
 	if err == nil {
 		return nil
