@@ -133,7 +133,7 @@
 //
 // A renewal or a release takes one exchange with the API server. An acquire takes one exchange if the Store
 // has already seen the current state of the lease, two if not, and three if the lease has no object. A
-// refused acquire takes one exchange, or two if the lease has no object. If the Store remembers an older
+// refused request takes one exchange, or two if the lease has no object. If the Store remembers an older
 // state, the API server can reject the first write of a request, which then takes one more exchange. A
 // contender waits with a watch, which sends no signal for the renewals of the holder. Without a signal, the
 // contender waits for the remaining time of the lease, and then reads the lease again.

@@ -22,9 +22,9 @@ type Options struct {
 	// broken. All users of a namespace should set the same Limits. Default: no limits.
 	//
 	// The Limits do not apply to the leases of other programs, unless you use an authority from
-	// lease.NewAuthority(store). If such a lease has more than MaxDuration left, that authority reports an
-	// end that is too early. A waiting process can then try to acquire the lease too early, but the acquire
-	// is refused.
+	// lease.NewAuthority(store). If a finite lease of another program has more than MaxDuration left, that
+	// authority reports an end that is too early. A waiting process can then try to acquire the lease too
+	// early, but the acquire is refused.
 	Limits lease.Limits
 
 	// MaxClockDrift is the maximum error of the rate of a client's clock: 0.001, the default, allows a clock
