@@ -58,7 +58,7 @@ func (e *backend) watching(ctx context.Context) (context.Context, context.Cancel
 // [Options.SilenceWarning]. A period without answers is called a silence. A silence ends with the next
 // answer, and causes at most one warning. A silence begins in these cases:
 //
-//   - A request is sent, and no silence has begun yet.
+//   - A request is sent while there is no silence.
 //   - A request is answered while other requests are under way.
 //   - A request is sent after a pause of at least SilenceWarning without requests, and no request has failed
 //     since the last answer. A request that its caller has canceled has not failed.
