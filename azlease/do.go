@@ -118,9 +118,10 @@ func heldResult(id lease.ID, g grant) lease.Result {
 	return newResult(id, lease.Leased, g, g.duration, g.duration)
 }
 
-// newResult returns a result whose record has the given state. The parameters least and most are the shortest
-// and the longest time for which the lease can stay locked in that state. The field Now of the result is the
-// time of this machine, because the service reports its own time only in whole seconds.
+// newResult returns a result whose record has the given state. If the lease is locked in that state, the
+// parameters least and most are the shortest and the longest time for which it can stay locked. Otherwise
+// newResult ignores them. The field Now of the result is the time of this machine, because the service
+// reports its own time only in whole seconds.
 func newResult(id lease.ID, state lease.State, g grant, least, most time.Duration) lease.Result {
 	res := lease.Result{Now: time.Now().UTC().Round(0), Record: lease.Record{State: state, Epoch: g.epoch}}
 	if state == lease.Available {
