@@ -106,7 +106,8 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 	return current.entry(), err
 }
 
-// checkOnce checks the service, unless an earlier check has succeeded. All calls that wait share one check.
+// checkOnce checks the service, unless an earlier check has succeeded. A call that waits for the check of
+// another call checks the service itself only if that check fails.
 func (b *backend) checkOnce(ctx context.Context) error {
 	select {
 	case checked := <-b.checked:
@@ -121,9 +122,10 @@ func (b *backend) checkOnce(ctx context.Context) error {
 	}
 }
 
-// The method check finds out whether the service supports both conditions. It sends two writes that must be
-// refused. The first one requires that an object does not exist, and is sent twice. The second one requires
-// an ETag that no object has.
+// The method check finds out whether the service supports both conditions. It sends two writes. The first one
+// requires that the object checkKey does not exist. Such a write can succeed only once, so if it succeeds,
+// check sends it again, and the service must refuse it. The second one requires an ETag that no object has,
+// so the service must always refuse it.
 func (b *backend) check(ctx context.Context) error {
 	for _, c := range []struct{ header, etag string }{{"If-None-Match", ""}, {"If-Match", `"00000000000000000000000000000000"`}} {
 		_, err := b.put(ctx, checkKey, c.etag, object{Write: rand.Text()})

@@ -54,7 +54,8 @@ type listed struct {
 	err error
 }
 
-// list reads one object. It returns errAbsent if the key is not that of a lease.
+// list reads one object. The error in the result is errAbsent if the key is not that of a lease, or if the
+// object was deleted in the meantime.
 func (b *backend) list(ctx context.Context, key string) (l listed) {
 	name, short := nameOf(key)
 	if !short && !strings.Contains(key, "=_") {

@@ -128,8 +128,9 @@ func decode(data []byte) (o object, err error) {
 
 // The method put writes an object, on condition that the ETag of the current object equals the parameter old.
 // If the parameter old is empty, the condition is that there is no object. The result is [lease.ErrConflict]
-// if the service has refused the write because the condition was not met. After any other error, such as a
-// status of 500 or above, the service may have written the object.
+// if the service has refused the write, because the condition was not met or another write of the object was
+// in progress. After any other error, such as a status of 500 or above, the service may have written the
+// object.
 func (b *backend) put(ctx context.Context, key, old string, o object) (etag string, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
