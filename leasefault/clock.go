@@ -75,8 +75,8 @@ func (c *Clock) Step(d time.Duration) {
 // Rate(0) stops it. Rate panics if rate is negative, infinite or not a number. Use Step to move the Clock
 // backward.
 //
-// A Clock runs for at most 292 years, the longest [time.Duration], and then stands still. Each call of Rate,
-// Step, Pause or Resume lets the Clock run for another 292 years. A Clock never shows a time after the year
+// After a call of Rate, Step, Pause or Resume, a Clock advances by at most 292 years, the longest
+// [time.Duration], and then stands still until the next such call. A Clock never shows a time after the year
 // 9999, because a record of a lease cannot contain such a time.
 func (c *Clock) Rate(rate float64) {
 	must(rate >= 0 && !math.IsInf(rate, 1), "Clock.Rate: the rate is %v, and must be finite and not negative", rate)
@@ -90,8 +90,8 @@ func (c *Clock) Pause() {
 	c.set(func() { c.paused = true })
 }
 
-// Resume ends a Pause. For each timer that has expired during the Pause, the Clock sends the current time on
-// the channel that After has returned.
+// Resume ends a Pause. For each timer that has expired during the Pause, the Clock sends its time on the
+// channel that After has returned.
 func (c *Clock) Resume() {
 	c.set(func() { c.paused = false })
 }

@@ -7,9 +7,9 @@ import (
 
 // Detach returns a Fault that applies f to a request, but gives the request its own context. Therefore the
 // request continues even after the caller has stopped waiting. If the context of the caller ends, the caller
-// gets the error of that context at once. When the test ends, a cleanup function cancels all requests that
-// are still running, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a request that
-// arrives late.
+// gets the error of that context at once. When the test ends, a cleanup function cancels all detached
+// requests that are still running, and waits for them. For example, Detach(t, DelayRequest(d)) simulates a
+// request that arrives late.
 func Detach(t testing.TB, f Fault) Fault {
 	must(t != nil, "Detach: t must not be nil")
 	mustFaults("Detach", f)
