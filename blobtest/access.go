@@ -8,7 +8,7 @@ import (
 
 // access holds the permissions of a client.
 type access struct {
-	all         bool          // the client has the key of the account
+	all         bool          // the client has the key of the account, or Options.AllowAnyone is set
 	permissions string        // the letters of a shared access signature
 	version     lease.Version // the version of the signature
 }

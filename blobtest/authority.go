@@ -19,7 +19,7 @@ const century = 100 * 365 * 24 * time.Hour // longer than any test waits
 // newAuthority returns an authority in memory that enforces the limits of the Blob service. It reads the
 // clock once for each request, so the decision and the answer have the same time.
 func newAuthority(clock *leasefault.Clock) lease.Authority {
-	// The service keeps lease IDs forever. The authority keeps records for a century, which has the same
-	// effect in a test.
+	// Like the service, the authority must never lose a lease ID during a test. It therefore keeps records
+	// for a century.
 	return memory.New(&memory.Options{Clock: clock, Limits: limits, Retention: century}).Authority()
 }

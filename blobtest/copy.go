@@ -78,7 +78,7 @@ func copyBlob(c *call) (*reply, error) {
 
 // The method readSource reads the source of a copy. The server handles this read like a separate request of
 // the same client. A client with the key of the account may read any source. Other clients must sign the
-// address of the source. Such a signature is always verified.
+// address of the source. A signature in the address is verified even if the client has the key.
 func (c *call) readSource() (r reading, err error) {
 	old := c.version < lease.Version20120212
 	u, err := url.Parse(c.header("x-ms-copy-source"))

@@ -249,7 +249,8 @@ func (c *call) askAuthority(req lease.Request) (lease.Result, error) {
 }
 
 // requestTime returns the time of the request. If the Handler created the authority, it is the latest time
-// that the authority reported for the request. Otherwise it is the time at the first call.
+// that the authority reported for the request. If it has reported no time yet, or if the Handler did not
+// create it, the first call reads the Handler's clock, and later calls return the same time.
 func (c *call) requestTime() time.Time {
 	if c.now.IsZero() {
 		c.now = c.o.Clock.Now()

@@ -41,8 +41,8 @@ type Options struct {
 	PublishedTable bool
 
 	// Clock is the server's clock, for its answers, for shared access signatures, and for an authority that
-	// the server creates. It must show a time after the zero time. Default: a clock that starts when the
-	// server is created, and moves only when [Server.Advance] or its method Step is called.
+	// the server creates. It must show a time after the zero time. Default: a clock that shows the time at
+	// which the server was created, and moves only when [Server.Advance] or its method Step is called.
 	Clock *leasefault.Clock
 
 	// DefaultVersion is the service version of a request that names no version. Default: 2009-09-19, as
