@@ -169,7 +169,7 @@ func (f *Fake) Break(period time.Duration) (held bool) {
 	return held
 }
 
-// Rival returns a Fake for another holder of the same lease. Only one holder can have it.
+// Rival returns a Fake for another holder of the same lease. Only one of the holders can have it at a time.
 func (f *Fake) Rival() *Fake {
 	return &Fake{Name: f.Name, StopWindow: f.StopWindow, Logger: f.Logger, lease: f.contest()}
 }
@@ -387,7 +387,7 @@ func (f *Fake) stopWindow() time.Duration {
 	return max(0, cmp.Or(f.StopWindow, 5*time.Second))
 }
 
-// contest returns the lease that f and its rivals share. The first call creates this lease.
+// contest returns the lease that f and its rivals share. Unless f is a rival, the first call creates it.
 func (f *Fake) contest() *fakeLease {
 	f.made.Do(func() {
 		if f.lease == nil {

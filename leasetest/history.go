@@ -16,8 +16,8 @@ import (
 	"github.com/fencedlease/lease/leasefault"
 )
 
-// A history is a log of the calls of a rule, with times that count from the first call. It is printed if the
-// rule fails. A history is safe for concurrent use. The zero history is empty and ready to use.
+// A history is a log of the calls of a rule, with times that count from its first line. It is printed if
+// the rule fails. A history is safe for concurrent use. The zero history is empty and ready to use.
 type history struct {
 	delays  delays
 	drawing timeline.Drawing // the timeline of the requests in the history

@@ -522,7 +522,8 @@ var idRules = []rule{
 	}},
 }
 
-// abandon requires that Acquire returns after the timeout d (H2), even if its request ignores its context.
+// abandon requires that an Acquire with the timeout d returns at this timeout (H2), even if its request
+// ignores its context.
 func (p *contender) abandon(d time.Duration) {
 	p.w.Helper()
 	ctx, cancel := context.WithTimeout(p.w.ctx, d)
@@ -534,7 +535,7 @@ func (p *contender) abandon(d time.Duration) {
 	}
 }
 
-// acquireWithin requires that one of at most n calls of Acquire is granted. Earlier calls may return errors.
+// acquireWithin requires that one of at most n calls of Acquire is granted. Earlier calls must return errors.
 func (p *contender) acquireWithin(n int, when string) {
 	p.w.Helper()
 	for range n {

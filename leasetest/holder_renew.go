@@ -252,7 +252,7 @@ var renewalRules = []rule{
 				for n := 0; n < 40 && len(a.requests.sentOf(lease.ActionRenew)) == asked; n++ {
 					p.pass(p.D / 100)
 				}
-				_ = a.release() // fails until one of the two abandoned renewals returns
+				_ = a.release() // fails while two abandoned renewals have not returned
 			}
 			renewals := a.requests.sentOf(lease.ActionRenew)
 			for n, r := range renewals {

@@ -32,14 +32,14 @@ type Options struct {
 	// Bubble runs every subtest in a synctest bubble. Set Bubble if the implementation runs in the same
 	// process as the test, and uses only the clock of package time. The time of a bubble stands still while a
 	// goroutine waits for I/O, or for a sync.Mutex that another goroutine holds during a request. To end such
-	// a rule, the suite ends the process when a rule has taken a minute of real time. If the timeout of the
-	// test is near, the suite ends the process before this timeout. The last message then names the rule and
-	// contains all earlier failures.
+	// a rule, the suite ends the process when a rule has taken a minute of real time, or nine tenths of the
+	// time that was left until the timeout of the test, whichever is shorter. The last message then names the
+	// rule and contains all earlier failures.
 	Bubble bool
 
 	// Unit is the shortest time that the suite distinguishes. The suite acquires leases that last for twelve
 	// Units. If Limits do not allow this duration, the suite uses the nearest duration that they allow. In
-	// the scenarios of [Vectors], one second stands for one Unit, or for Limits.MinDuration/15 if that is
+	// the files of [Vectors], one second stands for one Unit, or for Limits.MinDuration/15 if that is
 	// longer. Scenarios that need CanServeOldVersions use real seconds, whatever the Unit is. Default: 1 s in
 	// a bubble, otherwise 250 ms.
 	Unit time.Duration

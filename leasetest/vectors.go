@@ -18,7 +18,7 @@ var files embed.FS
 
 // Vectors returns the test vectors, for implementations in any language. The vectors have four parts: tables
 // that contain the outcome of each action in each state, the changes from the old to the new dialect, edge
-// cases, and scenarios of several steps. The file README.md in the same folder describes the format.
+// cases, and scenarios of several steps. The file README.md in the returned file system describes the format.
 // [TestAuthority] and [TestStep] use the vectors.
 func Vectors() fs.FS {
 	sub, err := fs.Sub(files, "vectors")

@@ -16,8 +16,9 @@ type Child struct {
 // asServer is the environment variable with the configuration of a Child, as JSON.
 const asServer = "ENGINETEST_SERVER"
 
-// StartChild starts a copy of the test binary, with a server at the address addr. TestMain must call [ServeChild],
-// which gets the configuration. The child ends with the test.
+// StartChild starts a copy of the test binary, which runs a server. TestMain must call [ServeChild], which
+// gets the configuration and starts the server. The server must listen on the address addr. It does not get
+// addr otherwise, so the configuration must contain it. The child ends with the test.
 func StartChild(t testing.TB, addr string, configuration any) *Child {
 	t.Helper()
 	text, err := json.Marshal(configuration)

@@ -14,7 +14,7 @@ import (
 type HolderOptions struct {
 	Name     string        // the name of the lease, which no other test may use. Default: the name of the test
 	Duration time.Duration // the duration of the lease. Default: 1 s
-	Rounds   int           // the number of faults, both of a holder and of the target. Default: 60, or 8 with -short
+	Rounds   int           // how often both a holder and the target are harmed. Default: 60, or 8 with -short
 
 	bug bug // a bug that is planted in the holders to check that the test finds it
 }

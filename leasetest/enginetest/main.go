@@ -14,10 +14,10 @@ import (
 // The parameter open is a function that returns the authority for an endpoint of a [Target]. If this
 // parameter is nil, the endpoints are URLs for package open.
 //
-// In any other process, Main runs the tests. The parameter start is nil, or a function that starts a server
-// for the tests. This function must store the files of the server in the folder dir. Main calls the function
-// before the tests, and calls the returned function stop after the tests. If the parameter start is nil, Main
-// only runs the tests.
+// In any other process, Main runs the tests. The parameter start is nil, or a function that starts what the
+// tests share, such as a server. This function can store files in the folder dir, which Main deletes after
+// the tests. Main calls the function before the tests, and calls the returned function stop after the tests.
+// If the parameter start is nil, Main only runs the tests.
 func Main(m *testing.M, open func(endpoint string) (lease.Authority, error), start func(dir string) (stop func(), err error)) {
 	if open == nil {
 		open = openAuthority

@@ -54,7 +54,7 @@ func Run(ctx context.Context, authorities []lease.Authority, o *Options, w *Work
 // usually up to a fortieth of the Term, sometimes up to a quarter. If the lease ends within half of the Term,
 // some pauses last until shortly before the end of the lease. After a request of unknown outcome, the client
 // pauses for [Workload.Timeout]. Without these pauses, many such requests would overlap, and [Recorder.Check]
-// would be slow. If ctx ends, the clients stop at once.
+// would be slow. If ctx ends, the clients end their pauses and make no further requests.
 //
 // The requests depend only on [Workload.Seed] and on the answers to earlier requests. In a synctest bubble,
 // the same Seed always leads to the same history, unless the code under test makes random choices. If the

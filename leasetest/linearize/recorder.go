@@ -23,9 +23,9 @@ type Options struct {
 	Observed bool
 
 	// The field Late must be true if each client measures for itself how long a lease lasts. For example, a
-	// Store of package engine counts from the time at which it first sees the record. If Late is true,
-	// Observed must be true, too. Leases may then end late, and MinRemaining is not checked. Default: every
-	// client sees the same end.
+	// Store of package engine counts from the time at which it first sees the record. The Recorder then
+	// accepts that leases end late, and does not check MinRemaining. Late has an effect only with Observed.
+	// Default: every client sees the same end.
 	Late bool
 
 	// Epsilon is the largest possible difference between time.Now and a clock of the authority. It matters
