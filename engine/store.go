@@ -185,7 +185,11 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	err := s.gate.Swap(name, old.Record, next, func(r Request) error {
 		return s.gate.Do(ctx, r, func() (err error) {
 			sentAt = s.clock.Elapsed()
-			e, err = s.backend.Swap(ctx, name, old.Version, toRetained(next, s.clock.PointAt(sentAt)))
+			kept := toRetained(next, s.clock.PointAt(sentAt))
+			if next.State == lease.Leased && next.Until.Equal(old.Now.Add(next.Duration)) && !next.Until.Equal(old.Record.Until) { // not a change, which keeps the end
+				kept.Left = roundUp(next.Duration) // the lease begins when the request is sent, however long it has waited
+			}
+			e, err = s.backend.Swap(ctx, name, old.Version, kept)
 			return err
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -441,4 +442,33 @@ func TestDefaultDrift(t *testing.T) {
 	if o.MaxClockDrift != engine.DefaultMaxClockDrift {
 		t.Errorf("a session allows for %v, an observer for %v", o.MaxClockDrift, engine.DefaultMaxClockDrift)
 	}
+}
+
+// A renewal that has waited in a gate lasts for the whole duration from when it was sent.
+func TestRenewalThatWaitedAtAGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := engine.NewGate(1)
+		store := newStore(t, newFake(), engine.Options{Gate: g})
+		s, err := session.New(store.Authority(), "x", &session.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Acquire(t.Context()); !ok {
+			t.Fatal(err)
+		}
+		blocking, err := g.Enter(t.Context(), engine.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.Sleep(18 * time.Second)
+		blocking.Leave(true)
+		time.Sleep(time.Millisecond)
+		confirmed, _ := s.LastConfirmed()
+		until, held := s.Until()
+		if d := until.Sub(confirmed); !held || confirmed.Sub(began) < 17*time.Second || d < 29*time.Second {
+			t.Errorf("held: %v; the renewal was sent %v after the acquire, and the session relies on it for %v only", held, confirmed.Sub(began), d)
+		}
+		_ = s.Close(t.Context())
+	})
 }
