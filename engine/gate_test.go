@@ -511,3 +511,21 @@ func TestGateAnswersReadsWhileTheServerIsTooSlow(t *testing.T) {
 		}
 	})
 }
+
+// A gate that was never at its limit forgets leases that have ended without a Note.
+func TestGateForgetsLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(4)
+		for i := range 1000 {
+			name := fmt.Sprint("job/", i)
+			if err := g.Admit(name, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			g.Note(name, lease.Record{State: lease.Leased, Duration: time.Second})
+			time.Sleep(time.Second)
+		}
+		if n := len(g.room.held); n > 10 {
+			t.Errorf("the gate remembers %d leases, all but one of which have ended", n)
+		}
+	})
+}

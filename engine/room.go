@@ -88,10 +88,10 @@ func (r *room) grow(now time.Time) {
 
 // admit returns a [*FullError] if the server can probably not renew one more lease.
 func (r *room) admit(now time.Time, name string, d time.Duration) error {
+	r.sweep(now)
 	if _, ok := r.held[name]; ok || r.bound == 0 {
 		return nil
 	}
-	r.sweep(now)
 	r.grow(now)
 	if r.bound > 0 && r.load+loadOf(d) > r.bound {
 		return r.full(loadOf(d), nil)
