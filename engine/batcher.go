@@ -64,6 +64,9 @@ const patience = 30 * time.Second
 // returns the error of ctx. Unless the error wraps [lease.ErrUnsent], the server may still carry out the
 // renewal.
 func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, err error) {
+	if b.Kind.Renewals == 0 {
+		name = "" // a release must be answered before its deadline, and not only before its lease ends
+	}
 	b.mu.Lock()
 	if b.running < b.Few && b.waiting.len() == 0 {
 		b.running++

@@ -33,6 +33,7 @@ type demand struct {
 	leases   int
 	duration time.Duration
 	path     string
+	sessions []*session.Session
 
 	held, lost, refused, released atomic.Int64
 	refusal                       atomic.Pointer[engine.FullError] // the last
@@ -53,14 +54,14 @@ func (d *demand) run(t *testing.T, f func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	trace := &session.Trace{Released: func(session.ReleaseInfo) { d.released.Add(1) }}
-	queue, sessions := make(chan *session.Session, d.leases), []*session.Session{}
+	queue := make(chan *session.Session, d.leases)
 	for i := range d.leases {
 		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: d.duration, Logger: slog.New(slog.DiscardHandler), Trace: trace})
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.OnLost(func(error) { d.held.Add(-1); d.lost.Add(1) })
-		sessions = append(sessions, l)
+		d.sessions = append(d.sessions, l)
 		queue <- l
 	}
 	var all sync.WaitGroup
@@ -78,7 +79,7 @@ func (d *demand) run(t *testing.T, f func()) {
 	f()
 	cancel()
 	all.Wait()
-	for _, l := range sessions {
+	for _, l := range d.sessions {
 		all.Go(func() { _ = l.Close(context.Background()) })
 	}
 	all.Wait()
@@ -289,4 +290,33 @@ func TestAskForANewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, path, nil)
+}
+
+// After another process was stopped for 3 s while it had the file locked, each lease is released within a RequestTimeout,
+// although renewals have queued up.
+func TestReleasesAfterAPause(t *testing.T) {
+	const duration = 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := &demand{leases: int(does * duration.Seconds() / 3 * 0.75), duration: duration}
+		d.run(t, func() {
+			time.Sleep(30 * time.Second)
+			other, err := sqlitelease.Open(d.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other.InTransaction(func() { time.Sleep(3 * time.Second) })
+			var all sync.WaitGroup
+			for _, l := range d.sessions[:60] {
+				all.Go(func() {
+					if err := l.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
 }

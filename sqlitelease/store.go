@@ -132,7 +132,7 @@ func requestOf(name string, req lease.Request) engine.Request {
 	case lease.ActionRenew:
 		return engine.Request{Urgent: true, Name: name, Renewals: 1}
 	case lease.ActionRelease:
-		return engine.Request{Urgent: true, Name: name}
+		return engine.Request{Urgent: true}
 	}
 	return engine.Request{Name: name}
 }
