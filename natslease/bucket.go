@@ -65,11 +65,12 @@ func checkVersion(nc *nats.Conn) error {
 func (e *backend) checkOnce(ctx context.Context) error {
 	select {
 	case checked := <-e.checked:
-		var err error
-		if !checked {
-			err = e.checkStream(ctx)
+		defer func() { e.checked <- checked }() // even if the client panics
+		if checked {
+			return nil
 		}
-		e.checked <- err == nil
+		err := e.checkStream(ctx)
+		checked = err == nil
 		return err
 	case <-ctx.Done():
 		return ctx.Err()

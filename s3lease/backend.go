@@ -111,11 +111,12 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 func (b *backend) checkOnce(ctx context.Context) error {
 	select {
 	case checked := <-b.checked:
-		var err error
-		if !checked {
-			err = b.check(ctx)
+		defer func() { b.checked <- checked }() // even if the client panics
+		if checked {
+			return nil
 		}
-		b.checked <- err == nil
+		err := b.check(ctx)
+		checked = err == nil
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
