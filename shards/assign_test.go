@@ -240,3 +240,11 @@ func TestRankIsFixed(t *testing.T) {
 		}
 	}
 }
+
+// A Max of math.MaxInt is no limit, so no shard is idle because of it.
+func TestTooManyOfTheLargestMax(t *testing.T) {
+	all := []worker{{id: "a", weight: 1, max: math.MaxInt}, {id: "b", weight: 1, max: math.MaxInt}}
+	if n := tooMany(all, 10, nil); n != 0 {
+		t.Errorf("%d of 10 shards are idle", n)
+	}
+}

@@ -251,7 +251,7 @@ func tooMany(members []worker, n int, hidden map[string]int) int {
 		if w.max == 0 {
 			return 0
 		}
-		n -= max(0, w.max-hidden[w.id])
+		n -= min(max(0, n), max(0, w.max-hidden[w.id]))
 	}
 	return max(0, n)
 }
