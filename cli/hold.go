@@ -132,7 +132,7 @@ func (b *benchmark) acquire(h *tally, sessions []*session.Session) (took time.Du
 				cancel()
 			}
 			if now := time.Now(); now.Sub(marked) > 3*b.duration {
-				if held*20 < mark*21 {
+				if held*20 <= mark*21 {
 					cancel()
 				}
 				mark, marked = held, now
