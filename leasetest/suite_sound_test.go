@@ -161,14 +161,14 @@ func (b brief) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 // name changes that version, so the first swaps of names conflict.
 type counted struct{ *Shelf }
 
-func (c counted) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	snap, err := c.Shelf.Load(ctx, name)
+func (c counted) Load(_ context.Context, name string) (lease.Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	snap := c.read(name)
 	if snap.Version == "never" {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		snap.Version = strconv.Itoa(c.swaps)
 	}
-	return snap, err
+	return snap, lease.CheckName(name)
 }
 
 func (c counted) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
