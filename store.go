@@ -51,7 +51,7 @@ import (
 // A Store must be linearizable and must keep every write that it acknowledged, because otherwise two holders
 // can get the same lease. The methods of a Store must be safe for concurrent use.
 type Store interface {
-	// Load returns the current record of the lease with the given name. If there is no record of the name,
+	// Load returns the current record of the lease with the given name. If the store has no record of the name,
 	// Load returns a Record that is zero except for its Epoch. This Epoch must be at least as high as the
 	// Epoch of every record that the store has deleted. A store can follow this rule with a single number:
 	// the highest Epoch of all deleted records, regardless of their names.

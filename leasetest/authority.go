@@ -110,7 +110,7 @@ func (p *tester) lacksAbility(req lease.Request) bool {
 }
 
 // The method sameRecords reports whether two records of a lease are equal. If the authority has no clock, the
-// ends of the two records may differ, because the authority estimates the end of the lease anew at each read.
+// ends of the two records may differ, because the authority estimates the end of the lease again at each read.
 // If neither record has an ID, the later record may have a higher epoch (see epochMayRise).
 func (p *tester) sameRecords(earlier, later lease.Record) bool {
 	if !p.can(CanTellTime) && earlier.Until.IsZero() == later.Until.IsZero() {
