@@ -134,16 +134,13 @@ func (o *RunOptions) complete(s *Session) (*RunOptions, error) {
 // Run acquires the lease, renews it while f runs, and releases it when f has returned. Run waits while
 // another holder has the lease, and tries again while the store does not answer.
 //
-// The context of f ends when ctx ends. If the lease is lost or about to end, the context of f ends before
-// another holder can have the lease. If f returns within one StopWindow after its context has ended, no other
-// holder works at the same time. The section Conditions of the package documentation lists the exceptions.
-// Goroutines that f starts must use the context of f, and must end before f returns.
+// The context of f ends when ctx ends, and before another holder can have the lease. If f returns within one
+// StopWindow after that, no other holder works at the same time, except as Conditions in the package
+// documentation says. Goroutines that f starts must use the context of f, and must end before f returns.
 //
 // Run returns the error of f. After a loss, the error also matches lease.ErrLost, even if f has returned nil.
-// If the release has failed, the error includes the error of the release. [Stopped] tells an orderly stop
-// from a failure. docs/holding.md describes what Run returns in every case, and after which errors Run does
-// not try again. If l or f is nil, or if another call uses the same Session, the error is a
-// [*lease.FieldError], and f is not called.
+// It includes the error of a failed release. [Stopped] tells an orderly stop from a failure. docs/holding.md
+// lists the other errors, such as a [*lease.FieldError] if another call uses the same Session.
 func Run(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok lease.Token) error, o *RunOptions) error {
 	r, err := newRunner(ctx, "Run", l, f, o)
 	if err != nil {
