@@ -14,7 +14,8 @@ import (
 // The field Few is a number of running requests. As long as fewer requests are running, each renewal is sent
 // as a request of its own. Otherwise a renewal waits until the Gate lets the next request through. Only then
 // does the Batcher choose the renewals for that request. It chooses the most urgent renewals, and skips those
-// for which the answer would come too late.
+// for which the answer would come too late. While the server is silent, a request contains only the least
+// urgent renewal, and the others wait.
 //
 // The exported fields must be set before the first call. A Batcher is safe for concurrent use.
 type Batcher[Q, A any] struct {
@@ -105,7 +106,7 @@ func (b *Batcher[Q, A]) Close() { _ = b.tasks.Close(context.Background()) }
 
 // sendAlone sends a renewal in a request of its own, on the goroutine of the caller.
 func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (none A, err error) {
-	defer b.ended()
+	defer b.ended(1)
 	request := b.Kind.times(1, 2)
 	request.Name = name
 	pass, err := b.Gate.Enter(ctx, request)
@@ -119,19 +120,20 @@ func (b *Batcher[Q, A]) sendAlone(ctx context.Context, name string, query Q) (no
 	return answers[0], nil
 }
 
-// ended must be called at the end of a request.
-func (b *Batcher[Q, A]) ended() {
+// ended must be called at the end of a request. The parameter counts is 0 if the request does not count as
+// running, and 1 otherwise.
+func (b *Batcher[Q, A]) ended(counts int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running--
+	b.running -= counts
 	b.startNext()
 }
 
-// startNext starts a request for the waiting renewals if the number of running requests is below Few, or if
-// the waiting renewals fill a request. Only one request at a time waits for the Gate. The caller holds the
-// lock.
+// startNext starts a request for the waiting renewals if the number of running requests is below Few, if the
+// waiting renewals fill a request, or if the server is silent and the request would be a probe. Only one
+// request at a time waits for the Gate. The caller holds the lock.
 func (b *Batcher[Q, A]) startNext() {
-	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.most()) {
+	if n := b.waiting.len(); !b.blocked && n > 0 && (b.running < b.Few || n >= b.most() || b.Gate.silent()) {
 		b.running++
 		b.blocked = true
 		b.tasks.Start(b.sendNext)()
@@ -140,18 +142,23 @@ func (b *Batcher[Q, A]) startNext() {
 
 // sendNext waits until the Gate lets a request through, and sends the most urgent renewals in that request.
 func (b *Batcher[Q, A]) sendNext() {
-	defer b.ended()
+	counts := 1 // a probe does not count as running, because it would hold up the others when the server answers again
+	defer func() { b.ended(counts) }()
 	request := Request{Urgent: b.Kind.Urgent}
 	b.mu.Lock()
 	if b.waiting.len() > 0 {
-		request.Name = b.waiting.first().name
+		first := b.waiting.first()
+		request.Name, request.patience = first.name, first.patience
 	}
 	b.mu.Unlock()
 	pass, _ := b.Gate.Enter(context.Background(), request) // cannot fail, because the context has no deadline
 	b.mu.Lock()
 	b.blocked = false
+	if pass.probe {
+		b.running, counts = b.running-1, 0
+	}
 	most := b.most()
-	batch := b.take(most)
+	batch := b.take(most, pass.probe)
 	b.measure()
 	b.startNext()
 	b.mu.Unlock()
@@ -169,10 +176,14 @@ func (b *Batcher[Q, A]) sendNext() {
 		}
 	}
 	// The context of a batch ends later than the contexts of its callers. Otherwise the client library would
-	// cancel the request when a caller stops waiting, and would close the connection.
+	// cancel the request when a caller stops waiting, and would close the connection. A probe must not hold up
+	// the next ones.
 	sent := time.Now()
 	left := last.Sub(sent)
-	ctx, cancel := context.WithTimeout(context.Background(), left+left/2)
+	if !pass.probe {
+		left += left / 2
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
 	answers, err := b.Send(ctx, pass, queries)
 	b.resize(time.Since(sent), patience)
@@ -221,13 +232,16 @@ func (b *Batcher[Q, A]) measure() {
 }
 
 // The method take removes the renewals of the next request from the queue, and returns them. The parameter
-// most is the maximum number of renewals in the result. If a renewal can no longer be answered in time, its
-// caller gets an error, and the result does not contain this renewal. The caller of the method take holds the
-// lock.
-func (b *Batcher[Q, A]) take(most int) (batch []*renewal[Q, A]) {
-	now := time.Now()
+// most is the maximum number of renewals in the result. If the request is a probe, the result contains only
+// one renewal, which is the least urgent one. If a renewal can no longer be answered in time, its caller gets
+// an error, and the result does not contain this renewal. The caller of the method take holds the lock.
+func (b *Batcher[Q, A]) take(most int, probe bool) (batch []*renewal[Q, A]) {
+	now, next := time.Now(), b.waiting.next
+	if probe {
+		most, next = 1, b.waiting.last
+	}
 	for b.waiting.len() > 0 && len(batch) < most {
-		w := b.waiting.next()
+		w := next()
 		err := w.ctx.Err()
 		if err == nil && b.Gate.late(now, deadlineOf(w.ctx)) {
 			err = ErrTooLate

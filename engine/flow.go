@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"container/list"
 	"time"
 )
@@ -18,11 +19,18 @@ type flow struct {
 	took     time.Duration // the mean time from sending a request to its answer
 	answered time.Time     // when the last answer arrived
 	cut      time.Time     // when the limit was last reduced
+
+	patience   time.Duration // about how long the callers of urgent requests wait for an answer; 0: unknown
+	last       time.Time     // when the last request was sent
+	unanswered time.Time     // when the first request since the last answer was sent; zero if there is none
 }
 
 // The flow never reduces its limit below this number of running requests, even if the server stops answering.
 // With a lower limit, a few requests that have no deadline and never end could block all others.
 const fewest = 4
+
+// While the patience of the callers is unknown, the flow assumes this one.
+const unknownPatience = 4 * time.Second
 
 func newFlow(most int) flow { return flow{most: most, limit: float64(most)} }
 
@@ -33,6 +41,7 @@ type waiter struct {
 	deadline time.Time     // the deadline of the request's context; zero if there is none
 	calm     time.Time     // until then, requests that are not urgent may overtake this one
 	turn     chan bool     // receives true if the request may be sent, and false if it is too late
+	probe    bool          // whether the request is sent while the server is silent
 	listed   *list.Element // the element of flow.other; nil if the request is urgent or no longer waits
 }
 
@@ -51,10 +60,36 @@ func kept(limit int) int { return limit / 8 }
 
 func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 
+// The method silent reports whether the server has not answered any request for a quarter of the patience of
+// the callers. Most requests then wait until the server answers again. A request that is sent to a silent
+// server usually fails, and its lease cannot be renewed until the request has timed out. So the flow sends
+// only probes, one in each quarter of the patience.
+//
+// A request that fails early does not make the server silent. For example, a server that is down refuses
+// connections at once.
+func (f *flow) silent(now time.Time) bool {
+	return !f.unanswered.IsZero() && now.Sub(f.unanswered) >= max(f.pause(), 2*f.took)
+}
+
+func (f *flow) pause() time.Duration { return cmp.Or(f.patience, unknownPatience) / 4 }
+
+// untilProbe returns how long the waiting requests must still wait for the next probe. If the server is not
+// silent, or if a probe may be sent now, the result is not positive.
+func (f *flow) untilProbe(now time.Time) time.Duration {
+	if !f.silent(now) {
+		return 0
+	}
+	return f.last.Add(f.pause()).Sub(now)
+}
+
+// The method follow must be called for each urgent request. The parameter is the time for which its caller
+// waits for an answer. The flow adapts to the callers that wait longest.
+func (f *flow) follow(patience time.Duration) { f.patience = max(patience, f.patience-f.patience/8) }
+
 // arrive adds a request, and returns true if it may be sent at once. Otherwise the request waits.
 func (f *flow) arrive(now time.Time, w *waiter) bool {
-	if f.queued(w.urgent) == 0 && f.free(w.urgent) {
-		f.send(w.urgent)
+	if f.queued(w.urgent) == 0 && f.free(w.urgent) && f.untilProbe(now) <= 0 {
+		f.send(now, w)
 		return true
 	}
 	if w.urgent {
@@ -91,8 +126,24 @@ func (f *flow) first(now time.Time) (urgent bool) {
 }
 
 // The method send must be called when a request begins, and the method over when the request has ended.
-func (f *flow) send(urgent bool) { f.count(urgent, 1) }
+func (f *flow) send(now time.Time, w *waiter) {
+	w.probe = f.silent(now)
+	f.last = now
+	if f.unanswered.IsZero() {
+		f.unanswered = now
+	}
+	f.count(w.urgent, 1)
+}
+
 func (f *flow) over(urgent bool) { f.count(urgent, -1) }
+
+// takeBack must be called instead of over if the request was not sent after all.
+func (f *flow) takeBack(urgent bool) {
+	if f.last.Equal(f.unanswered) {
+		f.unanswered = time.Time{}
+	}
+	f.over(urgent)
+}
 
 func (f *flow) count(urgent bool, n int) {
 	if f.underWay += n; !urgent {
@@ -115,7 +166,7 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 	f.over(urgent)
 	switch {
 	case answered:
-		f.answered = now
+		f.answered, f.unanswered = now, time.Time{}
 		f.limit = min(float64(f.most), f.limit+1/f.limit)
 		if f.took == 0 {
 			f.took = now.Sub(sent)
@@ -126,6 +177,12 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		// limit is halved repeatedly while the server is silent, until only a few requests are sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
+	if !answered && now.Sub(sent) < f.pause() { // the request failed early
+		f.unanswered = time.Time{}
+		if f.underWay > 0 {
+			f.unanswered = now
+		}
+	}
 	f.pass(now)
 }
 
@@ -135,13 +192,13 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 func (f *flow) pass(now time.Time) {
 	for f.waiting() {
 		urgent := f.first(now)
-		if !f.free(urgent) {
+		if !f.free(urgent) || f.untilProbe(now) > 0 {
 			return
 		}
-		w := f.next(urgent)
+		w := f.next(now, urgent)
 		late := f.underWay > 0 && !w.deadline.IsZero() && f.late(now, w.deadline)
 		if !late {
-			f.send(urgent)
+			f.send(now, w)
 		}
 		w.turn <- !late
 	}
@@ -151,9 +208,13 @@ func (f *flow) pass(now time.Time) {
 func (f *flow) late(now, deadline time.Time) bool { return now.Add(f.took / 2).After(deadline) }
 
 // The method next removes the first request from one of the two queues, and returns it. The parameter urgent
-// says whether to use the queue of the urgent requests.
-func (f *flow) next(urgent bool) *waiter {
-	if urgent {
+// says whether to use the queue of the urgent requests. While the server is silent, the method returns the
+// urgent request that is needed last, because that one can be repeated if it fails.
+func (f *flow) next(now time.Time, urgent bool) *waiter {
+	switch {
+	case urgent && f.silent(now):
+		return f.urgent.last()
+	case urgent:
 		return f.urgent.next()
 	}
 	w := f.other.Remove(f.other.Front()).(*waiter)

@@ -17,6 +17,8 @@ type plain struct {
 	took     time.Duration
 	answered time.Time
 	cut      time.Time
+	last     time.Time   // when a request was last sent
+	since    []time.Time // when requests were sent after the last answer
 }
 
 type plainRequest struct {
@@ -37,6 +39,13 @@ func (p *plain) count(state string, urgent bool) (n int) {
 	return n
 }
 
+const plainPatience = 100 * time.Millisecond
+
+// silent reports whether the first request since the last answer was sent long ago.
+func (p *plain) silent(now time.Time) bool {
+	return len(p.since) > 0 && now.Sub(p.since[0]) >= max(plainPatience/4, 2*p.took)
+}
+
 // settle sends what may be sent, one request after the other. A request that has just arrived is not dropped.
 func (p *plain) settle(now time.Time, arrived *plainRequest) {
 	for {
@@ -52,7 +61,7 @@ func (p *plain) settle(now time.Time, arrived *plainRequest) {
 			case r.state != "waiting":
 			case !r.urgent:
 				other = cmp.Or(other, r)
-			case next == nil || r.needed.Before(next.needed):
+			case next == nil || !p.silent(now) && r.needed.Before(next.needed) || p.silent(now) && !r.needed.Before(next.needed):
 				next = r
 			}
 		}
@@ -60,12 +69,13 @@ func (p *plain) settle(now time.Time, arrived *plainRequest) {
 			next = cmp.Or(other, next)
 		}
 		switch {
-		case next == nil, underWay >= limit, !next.urgent && others >= limit/8 && underWay >= limit-reserved:
+		case next == nil, underWay >= limit, p.silent(now) && now.Sub(p.last) < plainPatience/4, !next.urgent && others >= limit/8 && underWay >= limit-reserved:
 			return
 		case next != arrived && underWay > 0 && !next.deadline.IsZero() && next.deadline.Sub(now) < p.took/2:
 			next.state = "dropped"
 		default:
-			next.state, next.sent = "under way", now
+			next.state, next.sent, p.last = "under way", now, now
+			p.since = append(p.since, now)
 		}
 	}
 }
@@ -104,8 +114,12 @@ func TestFlowIsAsPlain(t *testing.T) {
 			}
 			return rapid.SampledFrom(of).Draw(t, state)
 		}
+		f.patience = plainPatience
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "ms")) * time.Millisecond)
+			f.pass(now) // as the timer of a Gate does
+			p.settle(now, nil)
+			look()
 			switch rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "arrive", "arrive", "answer", "answer", "answer", "silence", "give up"}).Draw(t, "what") {
 			case "arrive":
 				w := &waiter{urgent: rapid.Bool().Draw(t, "urgent"), turn: make(chan bool, 1)}
@@ -126,6 +140,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
 					f.leave(now, sent[w], w.urgent, true)
+					p.since = nil
 					p.answered, p.limit = now, min(float64(most), p.limit+1/p.limit)
 					if took := now.Sub(r.sent); p.took == 0 {
 						p.took = took
@@ -141,6 +156,11 @@ func TestFlowIsAsPlain(t *testing.T) {
 					f.leave(now, sent[w], w.urgent, false)
 					if p.answered.Before(r.sent) && p.cut.Before(r.sent) {
 						p.limit, p.cut = max(min(4, float64(most)), p.limit/2), now
+					}
+					if now.Sub(r.sent) < plainPatience/4 { // the request failed early
+						if p.since = nil; p.count("under way", true)+p.count("under way", false) > 0 {
+							p.since = []time.Time{now}
+						}
 					}
 					p.settle(now, nil)
 				}

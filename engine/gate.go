@@ -19,6 +19,8 @@ var ErrTooLate = errors.New("too late to be answered in time")
 // requests to the server go first, and which are refused:
 //
 //   - The Gate limits the number of running requests, and lowers this limit while the server is silent.
+//   - If the server answers no request for about a quarter of a RequestTimeout, the other requests wait until
+//     it answers again. Meanwhile the Gate sends one request in each such time.
 //   - Urgent requests overtake all others, and a quarter of the limit is reserved for them. An eighth is
 //     reserved for requests that are not urgent, as long as each held lease is renewed before half of its
 //     time is over. So a list is answered even while the server is a little too slow for all renewals.
@@ -32,7 +34,8 @@ type Gate struct {
 	flow flow
 	room room
 
-	behind int // the number of Batchers whose waiting renewals fill a request
+	behind int  // the number of Batchers whose waiting renewals fill a request
+	timed  bool // whether a timer will call ring
 }
 
 // NewGate returns a Gate that allows at most the given number of requests to run at the same time. NewGate
@@ -71,6 +74,8 @@ type Request struct {
 	// Partial says that the request could have contained more renewals, but no more of them were waiting. The
 	// Gate does not conclude from such a request how many renewals the server can do.
 	Partial bool
+
+	patience time.Duration // how long the caller waits for an answer; 0: until the deadline of the context
 }
 
 // This method returns the description of a batch: one request to the server that does the work of n requests
@@ -95,28 +100,34 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 		return Pass{}, nil
 	}
 	defer growStack(0)
+	now := time.Now()
 	if r.Urgent {
+		if deadline, ok := ctx.Deadline(); ok && r.patience == 0 {
+			r.patience = deadline.Sub(now)
+		}
 		tasks.Wait(ctx)
 	}
-	w := &waiter{urgent: r.Urgent}
+	w := &waiter{urgent: r.Urgent, turn: make(chan bool, 1)}
 	w.needed = g.needed(ctx, r.Name)
 	w.deadline, _ = ctx.Deadline()
-	now := time.Now()
 	g.mu.Lock()
 	w.calm = g.room.half(r.Name)
+	if r.patience > 0 {
+		g.flow.follow(r.patience)
+	}
 	if g.flow.arrive(now, w) {
 		g.mu.Unlock()
 		tasks.Sent(ctx)
-		return Pass{g, r, now}, nil
+		return Pass{g, r, now, w.probe}, nil
 	}
-	w.turn = make(chan bool, 1)
+	g.wake(now)
 	g.mu.Unlock()
 	var err error
 	select {
 	case sent := <-w.turn:
 		if now = time.Now(); sent {
 			tasks.Sent(ctx)
-			return Pass{g, r, now}, nil
+			return Pass{g, r, now, w.probe}, nil
 		}
 		err = ErrTooLate
 	case <-ctx.Done():
@@ -125,15 +136,54 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != ErrTooLate && !g.flow.giveUp(w) && <-w.turn { // the turn of the request came at the same moment
-		g.flow.over(w.urgent)
-		g.flow.pass(time.Now())
+		g.takeBack(w.urgent)
 	}
 	return Pass{}, g.unsent(r, err)
+}
+
+// wake arranges that the waiting requests are looked at when the next probe may be sent. The caller holds the
+// lock.
+func (g *Gate) wake(now time.Time) {
+	if left := g.flow.untilProbe(now); left > 0 && g.flow.waiting() && !g.timed {
+		g.timed = true
+		time.AfterFunc(left, g.ring)
+	}
+}
+
+// ring sends the next probe if the server is still silent.
+func (g *Gate) ring() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.timed = false
+	now := time.Now()
+	g.flow.pass(now)
+	g.wake(now)
+}
+
+// The method takeBack tells the flow that a request was not sent after all. The caller holds the lock.
+func (g *Gate) takeBack(urgent bool) {
+	now := time.Now()
+	g.flow.takeBack(urgent)
+	g.flow.pass(now)
+	g.wake(now)
+}
+
+// The method silent reports whether the Gate sends only probes.
+func (g *Gate) silent() bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.flow.silent(time.Now())
 }
 
 // The method unsent returns the error for a request that the Gate did not send. The parameter err is the
 // reason. The caller holds the lock.
 func (g *Gate) unsent(r Request, err error) error {
+	if now := time.Now(); g.flow.silent(now) {
+		err = fmt.Errorf("the server has not answered for %v: %w", now.Sub(g.flow.unanswered).Round(time.Millisecond), err)
+	}
 	if r.Urgent || !g.room.nearlyFull() {
 		return &unsentError{err}
 	}
@@ -156,6 +206,7 @@ type Pass struct {
 	gate    *Gate
 	request Request
 	sent    time.Time
+	probe   bool // the server is silent, so that the request will probably fail
 }
 
 // Renewed returns a Pass that counts n renewed leases instead of [Request.Renewals]. Use this if some
@@ -178,6 +229,7 @@ func (p Pass) Leave(answered bool) {
 		p.gate.room.answered(now, p.request.Renewals, p.request.Others, (p.gate.behind > 0 || p.gate.flow.waiting()) && !p.request.Partial)
 	}
 	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
+	p.gate.wake(now)
 }
 
 // abandon tells the Gate that the request was not sent after all.
@@ -187,8 +239,7 @@ func (p Pass) abandon() {
 	}
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
-	p.gate.flow.over(p.request.Urgent)
-	p.gate.flow.pass(time.Now())
+	p.gate.takeBack(p.request.Urgent)
 }
 
 // fallBehind adds n to the number of Batchers whose waiting renewals fill a request.

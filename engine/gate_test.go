@@ -105,7 +105,8 @@ func TestGateDropsWhatIsTooLate(t *testing.T) {
 	})
 }
 
-// After a silence of the server, a request without a deadline that never ends does not keep others waiting.
+// After a silence of the server, a request without a deadline that never ends does not keep others waiting for longer
+// than a quarter of the patience that is assumed.
 func TestGateWithARequestThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(64)
@@ -120,7 +121,7 @@ func TestGateWithARequestThatNeverEnds(t *testing.T) {
 		if _, err := g.Enter(t.Context(), Request{}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), unknownPatience/4+1)
 		defer cancel()
 		if _, err := g.Enter(ctx, Request{}); err != nil {
 			t.Errorf("beside a request that never ends: %v", err)
@@ -167,10 +168,10 @@ func TestGateMeasuresAtTheWall(t *testing.T) {
 			for range 12 {
 				time.Sleep(c.each)
 				for range c.renewals {
-					Pass{g, Request{Urgent: true, Renewals: 1, Partial: c.partial}, time.Now()}.answer()
+					Pass{g, Request{Urgent: true, Renewals: 1, Partial: c.partial}, time.Now(), false}.answer()
 				}
 				for range c.reads {
-					Pass{g, Request{}, time.Now()}.answer()
+					Pass{g, Request{}, time.Now(), false}.answer()
 				}
 			}
 			if err := g.Admit("another", 30*time.Second); (err != nil) != c.full {
@@ -216,7 +217,7 @@ func TestGateMeasuresABusyMomentAgain(t *testing.T) {
 			for range windows * 5 {
 				time.Sleep(window / 5)
 				for range perTenth {
-					Pass{g, Request{Urgent: true, Renewals: 1}, time.Now()}.answer()
+					Pass{g, Request{Urgent: true, Renewals: 1}, time.Now(), false}.answer()
 				}
 			}
 			cancel()
@@ -249,7 +250,7 @@ func TestGateMeasuresABusyMomentAgain(t *testing.T) {
 // answer is Leave for a request that did not enter.
 func (p Pass) answer() {
 	p.gate.mu.Lock()
-	p.gate.flow.send(p.request.Urgent)
+	p.gate.flow.send(p.sent, &waiter{urgent: p.request.Urgent})
 	p.gate.mu.Unlock()
 	p.Leave(true)
 }

@@ -39,6 +39,18 @@ func (s *soonest[W]) first() W { return s.heap[0] }
 // The queue must not be empty.
 func (s *soonest[W]) next() W { return heap.Pop(&s.heap).(W) }
 
+// The method last removes the value that has the latest time in its field needed, and returns this value. The
+// queue must not be empty. Unlike the other methods, this one looks at all values.
+func (s *soonest[W]) last() W {
+	latest := 0
+	for i := range s.heap {
+		if s.heap.Less(latest, i) {
+			latest = i
+		}
+	}
+	return heap.Remove(&s.heap, latest).(W)
+}
+
 // remove removes w from the queue, and reports whether w was there.
 func (s *soonest[W]) remove(w W) bool {
 	i := w.at().index
