@@ -402,7 +402,7 @@ func TestBatcherPutsOffTheTimeLimit(t *testing.T) {
 			go func() { _, _ = b.Do(t.Context(), "first", "first") }()
 			<-s.sent
 			answered := make(chan error, 1)
-			go tasks.Call(t.Context(), clock.System{}, time.Second, time.Now().Add(time.Minute), put{b, answered})
+			go tasks.Call(t.Context(), clock.System{}, time.Second, &tasks.Patience{Until: time.Now().Add(time.Minute)}, put{b, answered})
 			time.Sleep(10 * time.Second)
 			s.going <- nil
 			<-s.sent

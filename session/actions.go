@@ -122,10 +122,15 @@ func (s *Session) take(now time.Time) *actions {
 		p.do(s.watching)
 		s.watching = nil
 	}
+	if out.Ended != nil && s.renewing != nil {
+		p.do(s.renewing.End)
+		s.renewing = nil
+	}
 	for _, r := range out.Send {
 		w := &sending{s: s, ctx: context.Background(), r: r}
 		if r.Aim == holder.AimRenew {
-			w.patience = s.machine.Patience()
+			w.patience = &tasks.Patience{Until: s.machine.Patience()}
+			s.renewing = w.patience
 		} else if i := s.callAt(r.Call); i >= 0 {
 			w.ctx = s.calls[i].ctx
 		}
@@ -164,8 +169,8 @@ type sending struct {
 	s        *Session
 	ctx      context.Context // has the values of the caller's context; may have ended
 	r        holder.Request
-	patience time.Time // until when the request may wait to be sent
-	sent     time.Time // when the request was sent; zero if it did not wait
+	patience *tasks.Patience // how long the request may wait to be sent; nil unless it is a renewal
+	sent     time.Time       // when the request was sent; zero if it did not wait
 }
 
 // send sends the request, and passes the answer to the state machine. The caller has already registered send
@@ -188,6 +193,9 @@ func (w *sending) Answer(res lease.Result, err error, stuck bool) {
 		w.waited()
 	}
 	w.s.step(func(m *holder.Machine, now time.Time) {
+		if w.patience != nil && w.s.renewing == w.patience {
+			w.s.renewing = nil
+		}
 		if w.r.Aim == holder.AimAcquire && err != nil {
 			w.s.lockedBy = res.Record.Owner
 		}

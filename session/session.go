@@ -43,6 +43,7 @@ type Session struct {
 	calls    []pendingCall      // the calls that have no outcome yet
 	lastCall uint64             // the number of the last call
 	watching context.CancelFunc // stops the watch of the held record; nil if no record is watched
+	renewing *tasks.Patience    // ends the wait of the renewal that is in flight; nil if none is
 	last     *holder.Belief     // the last held term, whose token is logged with a release; nil if there was none
 	lockedBy string             // the owner in the answer to the last Acquire that was not granted; empty if the answer had none
 

@@ -32,7 +32,8 @@ type Request[T any] interface {
 }
 
 // Call calls the method Do of a request with a context that has the values of ctx and lasts for d, even if
-// ctx ends. On the System clock, a request that waits to be sent has until the time patience: see [Wait].
+// ctx ends. On the System clock, a request that waits to be sent may wait as long as its patience lasts: see
+// [Wait]. If patience is nil, the request has no more time than d.
 // Call calls the method Answer exactly once:
 //
 //   - If Do returns, with its results.
@@ -41,7 +42,7 @@ type Request[T any] interface {
 //     givenUp. Call then waits for Do, and passes its late results to Returned.
 //
 // Call returns after its last call of Answer or Returned has ended.
-func Call[T any](ctx context.Context, c lease.Clock, d time.Duration, patience time.Time, r Request[T]) {
+func Call[T any](ctx context.Context, c lease.Clock, d time.Duration, patience *Patience, r Request[T]) {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -101,12 +102,13 @@ func (g *call[T]) giveUp() {
 // watch returns the context of Do, and arranges that giveUp is called when the limit has passed since its
 // end. The second limit begins only at the end of the first, so that a process that was stopped for long
 // gives Do its time.
-func (g *call[T]) watch(ctx context.Context, c lease.Clock, patience time.Time) context.Context {
+func (g *call[T]) watch(ctx context.Context, c lease.Clock, patience *Patience) context.Context {
 	if _, ok := c.(clock.System); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.deadline.Context, g.deadline.limit, g.deadline.patience = ctx, g.limit, patience
+		g.deadline.Context, g.deadline.limit = ctx, g.limit
 		g.deadline.at = time.Now().Add(g.limit)
+		patience.give(&g.deadline)
 		g.timer = time.AfterFunc(g.limit, g.rings)
 		return &g.deadline
 	}

@@ -65,7 +65,7 @@ func TestCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %T", name, clock), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &log{began: time.Now()}
-					go tasks.Call(t.Context(), clock, time.Second, time.Time{}, request{c.f,
+					go tasks.Call(t.Context(), clock, time.Second, nil, request{c.f,
 						func(n int, err error, givenUp bool) { l.add("%d %v %v", n, err, givenUp) },
 						func(n int, err error) { l.add("returned %d %v", n, err) }})
 					time.Sleep(time.Hour)
@@ -86,7 +86,7 @@ func TestCallInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &log{began: time.Now()}
 			go func() {
-				tasks.Call(t.Context(), clock.System{}, time.Second, time.Time{}, request{
+				tasks.Call(t.Context(), clock.System{}, time.Second, nil, request{
 					func(context.Context) (int, error) { time.Sleep(3 * time.Second); return 7, nil },
 					func(int, error, bool) {
 						time.Sleep(time.Minute)
@@ -117,27 +117,36 @@ func TestWait(t *testing.T) {
 		f        func(ctx context.Context)
 		want     time.Duration // after which the context ends
 		sent     time.Duration // 0: at once
+		ends     time.Duration // when the patience is ended early; 0: not
 	}{
-		"never waits":   {patience, func(context.Context) {}, time.Second, 0},
-		"waits in vain": {patience, tasks.Wait, patience, 0},
-		"is sent":       {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(3 * time.Second); tasks.Sent(ctx) }, 4 * time.Second, 3 * time.Second},
-		"is sent soon":  {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(time.Second / 2); tasks.Sent(ctx) }, 1500 * time.Millisecond, time.Second / 2},
+		"never waits":   {patience, func(context.Context) {}, time.Second, 0, 0},
+		"waits in vain": {patience, tasks.Wait, patience, 0, 0},
+		"is sent":       {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(3 * time.Second); tasks.Sent(ctx) }, 4 * time.Second, 3 * time.Second, 0},
+		"is sent soon":  {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(time.Second / 2); tasks.Sent(ctx) }, 1500 * time.Millisecond, time.Second / 2, 0},
 		"waits again": {patience, func(ctx context.Context) {
 			tasks.Wait(ctx)
 			time.Sleep(3 * time.Second)
 			tasks.Sent(ctx)
 			tasks.Wait(ctx)
-		}, 4 * time.Second, 3 * time.Second},
-		"waits after the first":  {patience, func(ctx context.Context) { tasks.Sent(ctx); tasks.Wait(ctx) }, time.Second, 0},
-		"has little patience":    {time.Second / 2, tasks.Wait, time.Second, 0},
-		"behind another context": {patience, func(ctx context.Context) { tasks.Wait(context.WithoutCancel(ctx)) }, patience, 0},
-		"waits after its end":    {patience, func(ctx context.Context) { time.Sleep(1500 * time.Millisecond); tasks.Wait(ctx) }, 1500 * time.Millisecond, 0},
+		}, 4 * time.Second, 3 * time.Second, 0},
+		"waits after the first":                    {patience, func(ctx context.Context) { tasks.Sent(ctx); tasks.Wait(ctx) }, time.Second, 0, 0},
+		"has little patience":                      {time.Second / 2, tasks.Wait, time.Second, 0, 0},
+		"behind another context":                   {patience, func(ctx context.Context) { tasks.Wait(context.WithoutCancel(ctx)) }, patience, 0, 0},
+		"waits after its end":                      {patience, func(ctx context.Context) { time.Sleep(1500 * time.Millisecond); tasks.Wait(ctx) }, 1500 * time.Millisecond, 0, 0},
+		"waits until its patience is ended":        {patience, tasks.Wait, 2 * time.Second, 0, 2 * time.Second},
+		"is sent before its patience is ended":     {patience, func(ctx context.Context) { tasks.Wait(ctx); time.Sleep(3 * time.Second); tasks.Sent(ctx) }, 4 * time.Second, 3 * time.Second, 3500 * time.Millisecond},
+		"waits after its patience was ended":       {patience, func(ctx context.Context) { time.Sleep(time.Second / 2); tasks.Wait(ctx) }, time.Second, 0, time.Second / 4},
+		"does not wait when its patience is ended": {patience, func(context.Context) {}, time.Second, 0, time.Second / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var ended, sent time.Duration
-				tasks.Call(t.Context(), clock.System{}, time.Second, began.Add(c.patience), request{
+				patience := &tasks.Patience{Until: began.Add(c.patience)}
+				if c.ends > 0 {
+					time.AfterFunc(c.ends, patience.End)
+				}
+				tasks.Call(t.Context(), clock.System{}, time.Second, patience, request{
 					func(ctx context.Context) (int, error) {
 						c.f(ctx)
 						<-ctx.Done()
@@ -148,7 +157,11 @@ func TestWait(t *testing.T) {
 						return 0, ctx.Err()
 					},
 					func(_ int, err error, givenUp bool) {
-						if givenUp || !errors.Is(err, context.DeadlineExceeded) {
+						want := context.DeadlineExceeded
+						if c.ends == c.want {
+							want = context.Canceled
+						}
+						if givenUp || !errors.Is(err, want) {
 							t.Errorf("%v, given up: %v", err, givenUp)
 						}
 					},

@@ -32,8 +32,40 @@ const (
 	sent
 )
 
+// Patience says how long a request may wait to be sent. It may be used for one call of [Call]. End may be called
+// at any time, and more than once.
+type Patience struct {
+	Until time.Time
+
+	mu    sync.Mutex
+	ended bool
+	of    *deadline // nil before the call
+}
+
+// give passes the patience to the context of the request.
+func (p *Patience) give(c *deadline) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of = c; !p.ended {
+		c.patience = p.Until
+	}
+}
+
+// End ends the patience. If the request is waiting, its context ends with context.Canceled, so that the request is not
+// sent any more. If the request was sent, End does nothing.
+func (p *Patience) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended = true; p.of != nil {
+		p.of.endWait()
+	}
+}
+
 // Wait says that the request with this context waits to be sent for the first time, because the server is
-// busy. If it is one of [Call], it has until the time that Call got as patience, and its time limit begins
+// busy. If it is one of [Call], it may wait as long as the [Patience] that Call got, and its time limit begins
 // when [Sent] is called. Otherwise thousands of requests that wait would end in vain, and be made again.
 func Wait(ctx context.Context) {
 	c, ok := ctx.Value(deadlineKey{}).(*deadline)
@@ -141,6 +173,14 @@ func (c *deadline) expire(now time.Time) (left time.Duration) {
 	}
 	c.endLocked(context.DeadlineExceeded)
 	return 0
+}
+
+func (c *deadline) endWait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.patience = (time.Time{}); c.phase == waiting {
+		c.endLocked(context.Canceled)
+	}
 }
 
 // end ends the context with the given error, unless it has ended.
