@@ -25,10 +25,12 @@ type use struct {
 // The method exchange sends requests in one pipeline, over one connection.
 func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) []answer {
 	server := s.use(all[len(all)-1].server)
+	l, leave := s.enter(server)
+	defer leave()
 	sent := time.Now()
 	pipe := server.Pipeline()
 	var info, acknowledged *redis.Cmd
-	if s.checkDue(server.Options().Addr) {
+	if s.checkDue(l) {
 		info = pipe.Do(ctx, "info", "memory", "persistence")
 	}
 	answers := make([]answer, len(all))
@@ -47,7 +49,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 	}
 	pass.Leave(!failed)
 	silent := s.end(server, sent, execErr, failed)
-	policy := s.checked(server.Options().Addr, info)
+	policy := s.checked(l, info)
 	misplaced := wrongServer(execErr)
 	for i := range answers {
 		a := &answers[i]

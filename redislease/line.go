@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,6 +50,11 @@ type answer struct {
 type line struct {
 	gate   *engine.Gate
 	queues [kinds]engine.Batcher[request, answer]
+
+	// The mutex of the Store protects these fields.
+	underWay int       // the number of requests and exchanges that have not ended yet
+	left     time.Time // when the last of them ended
+	checked  time.Time // when the eviction policy of the server was last checked
 }
 
 func (s *Store) newLine(server *redis.Client) *line {
@@ -73,17 +79,30 @@ func (s *Store) newLine(server *redis.Client) *line {
 	return l
 }
 
-// lineTo returns the line of requests to a server. All clients of one server share a line.
-func (s *Store) lineTo(server *redis.Client) *line {
+// forgetAfter is how long a line must have had no request before the Store may forget it. Whenever the Store
+// sends a request to a new address, it forgets the lines of addresses that are not in use any more.
+// Otherwise, a Store would keep the address of every server that a cluster ever had.
+const forgetAfter = time.Hour
+
+// The method enter returns the line of requests to a server. All clients of one server share a line. When the
+// request has ended, the caller must call leave. The Store does not forget the line before that.
+func (s *Store) enter(server *redis.Client) (l *line, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	addr := server.Options().Addr
-	l := s.lines[addr]
+	l = s.lines[addr]
 	if l == nil {
+		maps.DeleteFunc(s.lines, func(_ string, l *line) bool { return l.underWay == 0 && time.Since(l.left) > forgetAfter })
 		l = s.newLine(server)
 		s.lines[addr] = l
 	}
-	return l
+	l.underWay++
+	return l, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.underWay--
+		l.left = time.Now()
+	}
 }
 
 func (s *Store) send(ctx context.Context, r request) (answer, error) {
@@ -91,7 +110,9 @@ func (s *Store) send(ctx context.Context, r request) (answer, error) {
 		return answer{}, lease.ErrClosed
 	}
 	defer s.tasks.End()
-	a, err := s.lineTo(r.server).queues[r.kind].Do(ctx, r.name, r)
+	l, leave := s.enter(r.server)
+	defer leave()
+	a, err := l.queues[r.kind].Do(ctx, r.name, r)
 	if err == nil {
 		err = a.err
 	}

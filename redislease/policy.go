@@ -68,19 +68,19 @@ func field(info, name string) string {
 	return ""
 }
 
-func (s *Store) checkDue(addr string) bool {
+func (s *Store) checkDue(l *line) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.options.AssumeNoEviction || time.Since(s.policies[addr]) < checkEvery {
+	if s.options.AssumeNoEviction || time.Since(l.checked) < checkEvery {
 		return false
 	}
-	s.policies[addr] = time.Now()
+	l.checked = time.Now()
 	return true
 }
 
 // checked returns an error if the answer to INFO shows that the server may evict keys. After such an error,
 // the next request checks the policy again. If info is nil, checked returns nil.
-func (s *Store) checked(addr string, info *redis.Cmd) error {
+func (s *Store) checked(l *line, info *redis.Cmd) error {
 	if info == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (s *Store) checked(addr string, info *redis.Cmd) error {
 	s.warnIfForgetful(text)
 	if err = checkInfo(text, err); err != nil {
 		s.mu.Lock()
-		delete(s.policies, addr)
+		l.checked = time.Time{}
 		s.mu.Unlock()
 	}
 	return err

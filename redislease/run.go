@@ -66,7 +66,9 @@ func (s *Store) runAt(ctx context.Context, to request, asking bool, script *scri
 	if c == nil {
 		return s.sendScript(ctx, to, asking, script, keys, args)
 	}
-	err = s.lineTo(to.server).gate.Swap(to.name, c.old, c.next, func(q engine.Request) (err error) {
+	l, leave := s.enter(to.server)
+	defer leave()
+	err = l.gate.Swap(to.name, c.old, c.next, func(q engine.Request) (err error) {
 		if q.Urgent {
 			to.kind = max(to.kind, urgent)
 		}

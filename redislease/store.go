@@ -106,7 +106,6 @@ type Store struct {
 	mu       sync.Mutex
 	lines    map[string]*line       // by address of the server
 	uses     map[*redis.Client]*use // of the clients that wait for answers
-	policies map[string]time.Time   // by address: when the policy was last checked
 	listener *listener              // nil if there is none
 	closed   bool
 }
@@ -125,7 +124,7 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{}),
-		lines: map[string]*line{}, uses: map[*redis.Client]*use{}, policies: map[string]time.Time{}}
+		lines: map[string]*line{}, uses: map[*redis.Client]*use{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names
 	if s.servers, err = newServers(client, s.checkNew); err != nil {
 		return nil, err
