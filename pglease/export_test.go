@@ -14,7 +14,12 @@ func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority
 }
 
 // Mute makes s send no notifications, as if its process ended after each commit.
-func (s *Store) Mute() { s.notifier.send = func(context.Context, string) error { return nil } }
+func (s *Store) Mute() {
+	s.notifications.Send = func(_ context.Context, pass engine.Pass, all []string) ([]struct{}, error) {
+		pass.Leave(true)
+		return make([]struct{}, len(all)), nil
+	}
+}
 
 // UseAttempts makes it seem that as many attempts to connect are under way as are allowed.
 func (s *Store) UseAttempts() {

@@ -4,46 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fencedlease/lease/internal/tasks"
 )
 
-// While a notifier sends a batch, it collects new names. It then sends them together, each once.
+// A slowDatabase reports each statement, and waits before it fails.
+type slowDatabase struct {
+	database
+	sent  chan any
+	going chan struct{}
+}
+
+func (d slowDatabase) open() int                  { return 0 }
+func (d slowDatabase) connectionBroke(error) bool { return false }
+
+func (d slowDatabase) queryRow(_ context.Context, done func(), _ string, args, _ []any) error {
+	defer done()
+	d.sent <- args[0]
+	<-d.going
+	return errors.New("it was not heard") // notify does not return this error
+}
+
+// While one statement with notifications is running, others wait. They are then sent together.
 func TestNotificationsShareOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sent, going := make(chan string, 10), make(chan struct{})
-		n := &notifier{tasks: new(tasks.Group), send: func(_ context.Context, names string) error {
-			sent <- names
-			<-going
-			return errors.New("it was not heard") // notify does not return this error
-		}}
-		notified := make(chan string, 10)
-		notify := func(name string) {
-			go func() { n.notify(t.Context(), name, time.UnixMicro(7)); notified <- name }()
-			synctest.Wait()
+		d := slowDatabase{sent: make(chan any, 10), going: make(chan struct{})}
+		s := &rows{db: d}
+		if err := s.init(nil); err != nil {
+			t.Fatal(err)
 		}
-		notify("a")
-		notify("b")
-		notify("b")
-		if len(notified) > 0 {
-			t.Errorf("%s was notified before it was sent", <-notified)
+		var notified atomic.Int64
+		for _, name := range []string{"a", "b", "c"} {
+			go func() { s.notify(t.Context(), name, time.UnixMicro(7)); notified.Add(1) }()
+			synctest.Wait()
 		}
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		n.notify(done, "b", time.UnixMicro(8)) // does not wait for the batch
-		going <- struct{}{}
-		synctest.Wait()
-		if len(sent) != 2 || len(notified) != 1 {
-			t.Errorf("%d were sent, and %d calls have returned", len(sent), len(notified))
+		s.notify(done, "d", time.UnixMicro(8)) // returns at once
+		for i, want := range []int64{0, 1} {
+			synctest.Wait()
+			if n := notified.Load(); n != want || len(d.sent) != i+1 {
+				t.Errorf("%d calls have returned, and %d statements were sent", n, len(d.sent))
+			}
+			d.going <- struct{}{}
 		}
-		going <- struct{}{}
-		n.tasks.Close(t.Context())
+		s.close()
 		synctest.Wait()
-		if first, second := <-sent, <-sent; first != `["7 a"]` || second != `["8 b"]` || len(notified) != 3 {
-			t.Errorf("%s and %s were sent, and %d calls have returned", first, second, len(notified))
+		first, second := <-d.sent, <-d.sent
+		if n := notified.Load(); n != 3 || first != `["7 a"]` || second != `["7 b","7 c","8 d"]` {
+			t.Errorf("%d calls have returned, and %s and %s were sent", n, first, second)
 		}
 	})
 }

@@ -56,10 +56,11 @@ type rows struct {
 	clock     engine.LateClock
 	memory    *engine.Memory
 	authority lease.Authority
-	notifier  notifier
 	renewals  engine.Batcher[renewal, renewed]
-	tasks     tasks.Group
+	tasks     tasks.Group // the notifications
 	sql       struct{ load, put, putNew, renewMany, settings, sweep, list string }
+
+	notifications engine.Batcher[string, struct{}]
 }
 
 func (s *rows) init(o *Options) error {
@@ -76,17 +77,14 @@ func (s *rows) init(o *Options) error {
 	names := cmp.Or(o.Names, engine.DefaultMemory)
 	s.limits, s.floor, s.memory = o.Limits, lowest, engine.NewMemory(names)
 	s.clock.Server, s.clock.Logger, s.clock.Most = "PostgreSQL", o.Logger, names
-	s.notifier.tasks = &s.tasks
 	s.renewals.Send, s.renewals.Few, s.renewals.Most = s.renewMany, defaultRenewals, mostRenewals
 	s.renewals.Kind = engine.Request{Urgent: true, Renewals: 1}
 	if s.size > 0 {
 		s.gate = engine.NewGate(s.size)
 		s.renewals.Gate, s.renewals.Few = s.gate, max(1, s.gate.Spare())
 	}
-	s.notifier.send = func(ctx context.Context, payloads string) error {
-		var n int
-		return s.query(ctx, engine.Request{Urgent: true}, statement{notifySQL, []any{payloads}, []any{&n}, true})
-	}
+	s.notifications.Send, s.notifications.Few, s.notifications.Most = s.notifyMany, 1, notifyMost
+	s.notifications.Kind, s.notifications.Gate = engine.Request{Urgent: true}, s.gate
 	in := ""
 	if o.Schema != "" {
 		in = quote(o.Schema) + "."
@@ -101,8 +99,9 @@ func (s *rows) init(o *Options) error {
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 func (s *rows) close() {
-	s.renewals.Close()
 	_ = s.tasks.Close(context.Background())
+	s.renewals.Close()
+	s.notifications.Close()
 }
 
 // loadSQL reads a row and the time. If the lease has reached its end, loadSQL reads the row again under a

@@ -69,7 +69,7 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 		return lease.Snapshot{}, describeError("swap", name, err)
 	}
 	if signal {
-		s.notifier.notify(ctx, name, now)
+		s.notify(ctx, name, now)
 	}
 	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
 }
