@@ -15,7 +15,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/open"
 	"github.com/fencedlease/lease/pglease"
 )
@@ -151,28 +150,5 @@ func TestAttemptsEnd(t *testing.T) {
 	s.Close()
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("Close took %v", took)
-	}
-}
-
-// A request that can make no connection of its own, because too many others try, gets one of the pool when the network
-// heals, even if no other request leaves it one.
-func TestConnectsAfterOthersFailed(t *testing.T) {
-	database := shared.Database(t, pglease.Tables)
-	network := enginetest.NewProxy(t, shared.Addr(), nil)
-	network.Isolate()
-	s := store(t, pool(t, strings.Replace(shared.URL(database), shared.Addr(), network.Addr(), 1)), nil)
-	s.UseAttempts()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	loaded := make(chan error, 1)
-	go func() {
-		_, err := s.Load(ctx, "x")
-		loaded <- err
-	}()
-	time.Sleep(time.Second) // it waits
-	network.Heal()
-	network.Cut()
-	if err := <-loaded; err != nil {
-		t.Error(err)
 	}
 }

@@ -21,13 +21,6 @@ func (s *Store) Mute() {
 	}
 }
 
-// UseAttempts makes it seem that as many attempts to connect are under way as are allowed.
-func (s *Store) UseAttempts() {
-	for range cap(s.outside.attempts) {
-		s.outside.attempts <- struct{}{}
-	}
-}
-
 type renewer struct{ *rows }
 
 func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {

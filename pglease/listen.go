@@ -83,7 +83,7 @@ func (s *Store) Close() {
 		l.close()
 	}
 	s.close()
-	s.outside.close()
+	s.spare.close()
 }
 
 var errLost = errors.New("the connection that listens was lost")

@@ -20,7 +20,7 @@ import (
 type Store struct {
 	rows
 	listening *pgx.ConnConfig
-	outside   *outside
+	spare     *spare // nil if the pool limits the time of an attempt to connect
 
 	turn chan struct{} // locked while the listener is made
 
@@ -37,11 +37,15 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	}
 	s := &Store{turn: make(chan struct{}, 1)}
 	config := pool.Config()
-	s.outside = newOutside(config)
-	s.db, s.size = pgxDatabase{pool, s.outside}, int(config.MaxConns)
+	s.size = int(config.MaxConns)
 	if err := s.init(o); err != nil {
 		return nil, err
 	}
+	var err error
+	if s.spare, err = newSpare(config); err != nil {
+		return nil, err
+	}
+	s.db = pgxDatabase{pool, s.spare}
 	s.listening = config.ConnConfig
 	if o != nil && o.Listen != nil {
 		s.listening = o.Listen.Copy()
@@ -67,25 +71,24 @@ func (s *Store) Lease(name string, o *session.Options) (*session.Session, error)
 func (s *Store) Authority() lease.Authority { return s.authority }
 
 type pgxDatabase struct {
-	pool    *pgxpool.Pool
-	outside *outside // nil if the pool limits the time of an attempt to connect
+	pool  *pgxpool.Pool
+	spare *spare // of the Store
 }
 
 func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
 	defer done()
-	conn, release, err := d.connect(ctx)
+	conn, err := d.connect(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
 			return &busyError{size: int(stat.MaxConns()), err: err}
 		}
-		return &connectError{err: err, unbounded: d.outside != nil}
+		return &connectError{err: err, unbounded: d.spare != nil}
 	}
-	defer release()
+	defer conn.Release()
 	if err = conn.QueryRow(ctx, sql, args...).Scan(dest...); mustLeave(err) {
 		d.pool.Reset() // closes conn too, when it is released
-		if d.outside != nil {
-			d.outside.drain()
-			conn.Close(ctx)
+		if d.spare != nil {
+			d.spare.Reset()
 		}
 	}
 	return err
