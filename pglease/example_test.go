@@ -6,10 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,15 +21,52 @@ import (
 	"github.com/fencedlease/lease/pglease"
 )
 
-// build compiles an example, and returns a function that starts it with the URL of a database.
-func build(t *testing.T, name string) (start func(url string) *exec.Cmd) {
+// A program is an example program that is running.
+type program struct {
+	*exec.Cmd
+	t    *testing.T
+	out  *bufio.Scanner
+	said string
+}
+
+// start starts a program with the URL of a database.
+func start(t *testing.T, path, url string, args ...string) *program {
 	t.Helper()
-	program := shorthand.Build(t, ".", name)
-	return func(url string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), program)
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+url)
-		return cmd
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+url)
+	out, err := cmd.StderrPipe()
+	if cmd.Stdout = cmd.Stderr; err != nil {
+		t.Fatal(err)
 	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &program{Cmd: cmd, t: t, out: bufio.NewScanner(out)}
+}
+
+// says waits until the program writes a line with the text, and returns the line.
+func (p *program) says(text string) string {
+	p.t.Helper()
+	for p.out.Scan() {
+		p.said += p.out.Text() + "\n"
+		if strings.Contains(p.out.Text(), text) {
+			return p.out.Text()
+		}
+	}
+	p.t.Fatalf("%v said %q, without %q", p.Args, p.said, text)
+	return ""
+}
+
+// ends waits until the program ends, and returns everything that the program wrote.
+func (p *program) ends(fails bool) string {
+	p.t.Helper()
+	for p.out.Scan() {
+		p.said += p.out.Text() + "\n"
+	}
+	if err := p.Wait(); (err != nil) != fails {
+		p.t.Errorf("%v ended with %v and said %s", p.Args, err, p.said)
+	}
+	return p.said
 }
 
 func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
@@ -39,6 +74,14 @@ func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	if err := p.QueryRow(t.Context(), query).Scan(dest); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// database returns the URL of a new database with the tables of the leases, and a pool. It runs the SQL there.
+func database(t *testing.T, sql string) (url string, p *pgxpool.Pool) {
+	t.Helper()
+	name := shared.Database(t, pglease.Tables)
+	shared.Exec(t, name, sql)
+	return shared.URL(name), pool(t, shared.URL(name))
 }
 
 func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
@@ -52,190 +95,99 @@ func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
 // If the example program "job" is stopped during its work, it releases the lease and reports an error. Of
 // the processes that are started after it, one makes the report of the day, and the last one finds it.
 func TestJobExample(t *testing.T) {
-	url := shared.URL(shared.Database(t, pglease.Tables))
-	p := pool(t, url)
-	if _, err := p.Exec(t.Context(), "create table reports (day date primary key, report text)"); err != nil {
-		t.Fatal(err)
-	}
-	start := build(t, "job")
-	var first strings.Builder
-	cmd := start(url)
-	cmd.Stderr = &first
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	url, p := database(t, "create table reports (day date primary key, report text)")
+	path := shorthand.Build(t, ".", "job")
+	first := start(t, path, url)
 	eventually(t, "work", func(context.Context) error {
 		working := false
 		scan(t, p, "select exists (select from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1)' and pid <> pg_backend_pid())", &working)
 		if !working {
 			return errors.New("it does not work yet")
 		}
-		return cmd.Process.Signal(syscall.SIGTERM)
+		return first.Process.Signal(syscall.SIGTERM)
 	})
-	if err := cmd.Wait(); err == nil || !strings.Contains(first.String(), "context canceled") {
-		t.Errorf("it was stopped, ended with %v, and said %q", err, &first)
+	if said := first.ends(true); !strings.Contains(said, "context canceled") {
+		t.Errorf("it was stopped, and said %q", said)
 	}
 	checkReleased(t, p, "jobs/report")
-	var said [4]string
-	run := func(i int) {
-		out, err := start(url).CombinedOutput()
-		said[i] = string(out)
-		if err != nil {
-			t.Errorf("start %d: %v\n%s", i, err, out)
-		}
+	said := ""
+	for _, other := range []*program{start(t, path, url), start(t, path, url), start(t, path, url)} {
+		said += other.ends(false)
 	}
-	var all sync.WaitGroup
-	for i := range 3 {
-		all.Go(func() { run(i) })
+	last := start(t, path, url).ends(false)
+	if made, others := strings.Count(said, "did: made the report, "), strings.Count(said, "did: nothing, "); made != 1 || others != 2 {
+		t.Errorf("%d of three processes made the report, and %d did nothing:\n%s", made, others, said)
 	}
-	all.Wait()
-	run(3)
-	if made := strings.Count(strings.Join(said[:], ""), "did: made the report, "); made != 1 {
-		t.Errorf("%d starts made the report:\n%s", made, said)
-	}
-	if others := strings.Count(strings.Join(said[:], ""), "did: nothing, "); others != 3 {
-		t.Errorf("%d starts did nothing:\n%s", others, said)
-	}
-	if want := "did: nothing, because it found the report, "; !strings.Contains(said[3], want) {
-		t.Errorf("the last start said %q, without %q", said[3], want)
+	if want := "did: nothing, because it found the report, "; !strings.Contains(last, want) {
+		t.Errorf("the last process said %q, without %q", last, want)
 	}
 }
 
 // If the example program "guarded" loses its lease, it counts no more until it has the lease again. If it
 // is told to stop, it releases the lease and reports no error.
 func TestGuardedExample(t *testing.T) {
-	url := shared.URL(shared.Database(t, pglease.Tables))
-	p := pool(t, url)
-	if _, err := p.Exec(t.Context(), "create table counter as select 0 as n"); err != nil {
-		t.Fatal(err)
-	}
-	g := build(t, "guarded")(url)
-	stderr, err := g.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	says := func(text string) {
-		t.Helper()
-		all := ""
-		for lines.Scan() {
-			if all += lines.Text() + "\n"; strings.Contains(lines.Text(), text) {
-				return
-			}
-		}
-		t.Errorf("it said %q, without %q", all, text)
-	}
-	says("lease: term began")
-	other, err := store(t, p, nil).Lease("counter", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.Background())
-	if _, err := lease.Break(t.Context(), store(t, p, nil).Authority(), "counter", lease.Grace(0)); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := other.Acquire(t.Context()); !ok {
-		t.Fatal(err)
-	}
+	url, p := database(t, "create table counter as select 0 as n")
+	g := start(t, shorthand.Build(t, ".", "guarded"), url)
+	g.says("lease: term began")
+	other := store(t, p, nil).Authority()
+	do(t, other, "counter", lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)}, 0)
+	newer := do(t, other, "counter", acquire(idB, time.Hour), 0).Record.Token()
 	counted, last := 0, 0
-	err = pgx.BeginFunc(t.Context(), p, func(tx pgx.Tx) error {
-		if err := fencing.Advance(t.Context(), pglease.Mark(tx, "counter"), other.Token()); err != nil {
+	if err := pgx.BeginFunc(t.Context(), p, func(tx pgx.Tx) error {
+		if err := fencing.Advance(t.Context(), pglease.Mark(tx, "counter"), newer); err != nil {
 			return err
 		}
 		return tx.QueryRow(t.Context(), "select n from counter").Scan(&counted)
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
-	says("stale token 00000000000000000001: 00000000000000000002 has been seen")
-	says("lease: waiting for another holder")
+	g.says("stale token 00000000000000000001: 00000000000000000002 has been seen")
+	g.says("lease: waiting for another holder")
 	if scan(t, p, "select n from counter", &last); last != counted {
 		t.Errorf("it counted to %d after the newer holder found %d", last, counted)
 	}
-	if err := other.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	says("lease: term began")
+	do(t, other, "counter", release(idB), 0)
+	g.says("lease: term began")
 	eventually(t, "a count", func(context.Context) error {
 		if scan(t, p, "select n from counter", &last); last == counted {
 			return errors.New("not yet")
 		}
 		return g.Process.Signal(syscall.SIGTERM)
 	})
-	for lines.Scan() {
-	}
-	if err := g.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
+	g.ends(false)
 	checkReleased(t, p, "counter")
 }
 
 // Each version of the example program "singleton" stops, hands over to the next, and exits. The next
 // begins afterwards, and soon.
 func TestSingletonExample(t *testing.T) {
-	url := shared.URL(shared.Database(t, pglease.Tables))
-	p := pool(t, url)
-	start := build(t, "singleton")
-	said := regexp.MustCompile(`^(\S+ \S+) version \d+ (works|stops)`)
-	var programs []*exec.Cmd
-	var outputs []*bufio.Scanner
-	// says returns the time at which version i+1 says the word.
-	says := func(i int, word string) (at time.Time) {
-		t.Helper()
-		for outputs[i].Scan() {
-			m := said.FindStringSubmatch(outputs[i].Text())
-			if m != nil && m[2] == word {
-				at, err := time.Parse("2006/01/02 15:04:05.000000", m[1])
-				if err != nil {
-					t.Error(err)
-				}
-				return at
-			}
-			t.Log(outputs[i].Text())
+	url, p := database(t, "")
+	path := shorthand.Build(t, ".", "singleton")
+	at := func(line string) time.Time {
+		const layout = "2006/01/02 15:04:05.000000"
+		at, err := time.Parse(layout, line[:min(len(line), len(layout))])
+		if err != nil {
+			t.Error(err)
 		}
-		t.Fatalf("version %d has ended, and did not say that it %s", i+1, word)
 		return at
 	}
-	ends := func(i int) {
-		t.Helper()
-		for outputs[i].Scan() {
-			t.Log(outputs[i].Text())
+	var before *program
+	for version := range 3 {
+		next := start(t, path, url, "-version", strconv.Itoa(version))
+		began := at(next.says(" works"))
+		if before != nil {
+			gap := began.Sub(at(before.says(" stops")))
+			if gap < 0 || gap > 10*time.Second {
+				t.Errorf("version %d begins %v after the one before has stopped", version, gap)
+			}
+			t.Logf("the work rested for %v", gap)
+			before.ends(false)
 		}
-		if err := programs[i].Wait(); err != nil {
-			t.Errorf("version %d: %v", i+1, err)
-		}
+		before = next
 	}
-	const versions = 3
-	var gaps []time.Duration
-	for i := range versions {
-		cmd := start(url)
-		cmd.Args = append(cmd.Args, "-version", strconv.Itoa(i+1))
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		programs, outputs = append(programs, cmd), append(outputs, bufio.NewScanner(stderr))
-		began := says(i, "works")
-		if i == 0 {
-			continue
-		}
-		gap := began.Sub(says(i-1, "stops"))
-		if gap < 0 || gap > 10*time.Second {
-			t.Errorf("version %d begins %v after the one before has stopped", i+1, gap)
-		}
-		gaps = append(gaps, gap)
-		ends(i - 1)
-	}
-	if err := programs[versions-1].Process.Signal(syscall.SIGTERM); err != nil {
+	if err := before.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	ends(versions - 1)
+	before.ends(false)
 	checkReleased(t, p, "singleton")
-	t.Logf("the work rested for %v", gaps)
 }
