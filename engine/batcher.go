@@ -69,7 +69,7 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 		name = "" // a release must be answered before its deadline, and not only before its lease ends
 	}
 	b.mu.Lock()
-	if b.running < b.Few && b.waiting.len() == 0 {
+	if b.running < b.Few && b.waiting.len() == 0 && !b.Gate.silent() {
 		b.running++
 		b.mu.Unlock()
 		return b.sendAlone(ctx, name, query)
@@ -99,6 +99,17 @@ func (b *Batcher[Q, A]) Do(ctx context.Context, name string, query Q) (none A, e
 	default:
 		return none, ctx.Err()
 	}
+}
+
+// Return ends the wait of all renewals that were not sent yet. Do returns an error that wraps err and
+// [lease.ErrUnsent]. Call Return if the renewals should perhaps be sent to another server.
+func (b *Batcher[Q, A]) Return(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.waiting.len() > 0 {
+		b.waiting.next().answer <- result[A]{err: &unsentError{err}}
+	}
+	b.measure()
 }
 
 // Close waits until no request is running.

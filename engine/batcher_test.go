@@ -429,3 +429,23 @@ type put struct {
 func (p put) Do(ctx context.Context) (string, error)   { return p.b.Do(ctx, "second", "second") }
 func (p put) Answer(_ string, err error, givenUp bool) { p.answered <- err }
 func (p put) Returned(string, error)                   {}
+
+// Return ends the wait of all that were not sent, and of no other.
+func TestBatcherReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := newSender(NewGate(8), 1, 100)
+		c := caller{b, make(chan string, 100)}
+		for _, name := range strings.Fields("sent a b") {
+			c.do(t.Context(), name)
+		}
+		b.Return(errors.New("moved"))
+		c.want(t, "a not sent: moved", "b not sent: moved")
+		c.do(t.Context(), "c")
+		s.want(t, "sent")
+		s.going <- nil
+		s.want(t, "c")
+		s.going <- nil
+		b.Close()
+		c.want(t, "answer to sent", "answer to c")
+	})
+}

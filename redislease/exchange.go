@@ -72,6 +72,11 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 	if misplaced || silent {
 		s.retire(s.servers.failOver(ctx, server), misplaced)
 	}
+	if _, many := s.servers.(cluster); many && silent {
+		for k := range l.queues {
+			l.queues[k].Return(errSilent)
+		}
+	}
 	if silent && s.servers.current(server) != server {
 		_ = server.Close() // ends the other exchanges, for which later requests would wait
 	}

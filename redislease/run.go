@@ -20,6 +20,10 @@ const (
 	retryPause  = 25 * time.Millisecond
 )
 
+// errSilent is the error of a request that was not sent, because a server of a cluster did not answer another
+// request. By now, a replica may have taken the place of that server.
+var errSilent = errors.New("the server did not answer another request")
+
 type change struct{ old, next lease.Record }
 
 // The method run sends a script to the server that stores the lease with the given name, and returns the
@@ -50,7 +54,8 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, c 
 			}
 			r, err = s.runAt(ctx, to, true, script, keys, c, args)
 		}
-		if !wrongServer(err) && !strings.HasPrefix(redisError(err), "TRYAGAIN") || try == maxAttempts {
+		repeat := wrongServer(err) || strings.HasPrefix(redisError(err), "TRYAGAIN") || errors.Is(err, errSilent)
+		if !repeat || try == maxAttempts {
 			return r, err
 		}
 		select {

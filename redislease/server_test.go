@@ -83,13 +83,7 @@ func newPair(t testing.TB) *pair {
 func newReplica(t testing.TB, primary *redisserver.Server, addr string) *redisserver.Server {
 	t.Helper()
 	s := ownServer(t, "--replicaof", strings.Replace(addr, ":", " ", 1))
-	eventually(t, "the replica is connected", func(ctx context.Context) error {
-		info, err := s.Do(ctx, "info", "replication")
-		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
-			err = errors.New("not yet")
-		}
-		return err
-	})
+	connected(t, s)
 	eventually(t, "the primary counts the replica", func(ctx context.Context) error {
 		info, err := primary.Do(ctx, "info", "replication")
 		if text, _ := info.(string); err == nil && strings.Count(text, "state=online") != strings.Count(text, "state=") {
@@ -98,6 +92,18 @@ func newReplica(t testing.TB, primary *redisserver.Server, addr string) *redisse
 		return err
 	})
 	return s
+}
+
+// connected waits until a replica has the data of its primary.
+func connected(t testing.TB, replica *redisserver.Server) {
+	t.Helper()
+	eventually(t, "the replica is connected", func(ctx context.Context) error {
+		info, err := replica.Do(ctx, "info", "replication")
+		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
+			err = errors.New("not yet")
+		}
+		return err
+	})
 }
 
 // awaitKey waits until a replica has a key.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -94,4 +95,28 @@ func TestFrozenServerOfAClusterIsPassed(t *testing.T) {
 		})
 	}
 	stores.Wait()
+}
+
+// One server of a cluster is frozen, and its replica takes its place. No lease is lost: the renewals that wait for the
+// frozen server go to the replica.
+func TestFrozenServerOfAClusterIsReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes more than a minute")
+	}
+	t.Parallel()
+	all := newCluster(t, 3)
+	replica := ownServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+	replica.Must(t, "cluster", "meet", "127.0.0.1", all[0].Port())
+	eventually(t, "the replica knows the cluster", func(ctx context.Context) error {
+		_, err := replica.Do(ctx, "cluster", "replicate", all[0].Must(t, "cluster", "myid"))
+		return err
+	})
+	connected(t, replica)
+	s := store(t, clusterClient(t, all), nil)
+	time.AfterFunc(25*time.Second, func() { // a real engine
+		if err := all[0].Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	enginetest.Load{Leases: 600, Duration: 30 * time.Second, Hold: 55 * time.Second}.Run(t, s)
 }
