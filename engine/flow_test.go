@@ -55,18 +55,26 @@ func (p *plain) settle(now time.Time, arrived *plainRequest) {
 		if limit > 1 {
 			reserved = max(1, limit/4)
 		}
-		var next, other *plainRequest
+		var next, last, other *plainRequest
 		for _, r := range p.all {
 			switch {
 			case r.state != "waiting":
 			case !r.urgent:
 				other = cmp.Or(other, r)
-			case next == nil || !p.silent(now) && r.needed.Before(next.needed) || p.silent(now) && !r.needed.Before(next.needed):
-				next = r
+			default:
+				if next == nil || r.needed.Before(next.needed) {
+					next = r
+				}
+				if last == nil || !r.needed.Before(last.needed) {
+					last = r
+				}
 			}
 		}
 		if next == nil || other != nil && others < limit/8 && now.Before(next.calm) {
 			next = cmp.Or(other, next)
+		}
+		if p.silent(now) && next != nil && next.urgent {
+			next = last
 		}
 		switch {
 		case next == nil, underWay >= limit, p.silent(now) && now.Sub(p.last) < plainPatience/4, !next.urgent && others >= limit/8 && underWay >= limit-reserved:
