@@ -69,11 +69,11 @@ func (f *files) check() error {
 	identity, links, err := identify(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &goneError{what: "the file was deleted"}
+		return &goneError{what: "the file " + f.path + " was deleted"}
 	case err != nil:
 		return err
 	case identity != f.identity:
-		return &goneError{what: "the file was replaced"}
+		return &goneError{what: "the file " + f.path + " was replaced"}
 	case links > 1:
 		return errLinks(links)
 	}
@@ -81,11 +81,11 @@ func (f *files) check() error {
 		now, err := os.Stat(f.path + suffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return &goneError{what: "the file " + suffix + " beside it was deleted"}
+			return &goneError{what: "the file " + f.path + suffix + " was deleted"}
 		case err != nil:
 			return err
 		case !os.SameFile(f.opened[i], now):
-			return &goneError{what: "the file " + suffix + " beside it was replaced"}
+			return &goneError{what: "the file " + f.path + suffix + " was replaced"}
 		}
 		f.opened[i] = now
 	}
@@ -108,7 +108,7 @@ type goneError struct {
 }
 
 func (e *goneError) Error() string {
-	return e.what + " while it was open; the leases in it are over: end the program and start it again, or open the store again"
+	return e.what + " while it was open, so the leases in it have ended: end the program and start it again, or open the store again"
 }
 
 func (e *goneError) Unwrap() error {
