@@ -151,6 +151,9 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 		return r.hold(held, &holding{session: s, name: r.held, token: tok, window: o.StopWindow,
 			path: r.path, args: r.command, changed: changed, signals: r.signals})
 	}
+	if (r.status.terminal || r.status.print) && !r.quiet {
+		go r.showHolder(ctx)
+	}
 	if r.slots > 0 {
 		err = r.contendForSlot(ctx, o, hold)
 		return ran, err // in two steps, because contendForSlot sets ran
@@ -158,9 +161,6 @@ func (r *running) contend(ctx context.Context) (ran bool, err error) {
 	s, err := r.store.Lease(r.name, o)
 	if err != nil {
 		return false, fail(exitUsage, "%v", err)
-	}
-	if r.status.terminal {
-		go r.showHolder(ctx)
 	}
 	f := func(held context.Context, tok lease.Token) error { return hold(held, s, tok) }
 	if r.call.wait > 0 {
@@ -179,9 +179,6 @@ func (r *running) contendForSlot(ctx context.Context, o *session.Options, hold f
 	all, err := slots.New(r.store.Authority(), r.name+"/", r.slots, &slots.Options{Session: o, Polled: r.status.note})
 	if err != nil {
 		return fail(exitUsage, "%v", err)
-	}
-	if r.status.terminal {
-		go r.showHolder(ctx)
 	}
 	f := func(held context.Context, tok lease.Token) error { return hold(held, slots.Session(held), tok) }
 	if r.call.wait > 0 {
@@ -252,8 +249,12 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 		return fail(128+int(sig), "")
 	case errors.As(err, &lost): // an error of the release that follows would only repeat the reason
 		text := lost.Reason.Error()
-		if lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired) {
+		var op *lease.OpError
+		switch {
+		case lost.Err != nil && (lost.Reason == lease.ErrStopWindow || lost.Reason == lease.ErrExpired):
 			text = cause(lost.Err)
+		case errors.As(lost.Err, &op) && errors.Is(op.Err, lost.Reason): // the refusal of a renewal, which may say more
+			text = oneLine(op.Err)
 		}
 		return fail(exitLost, "the lease %q was lost, and its command was stopped: %s", r.held, text)
 	case errors.As(err, &start):
@@ -276,7 +277,7 @@ func (r *running) report(ctx context.Context, ran bool, err error) error {
 // holder describes who has the lease, if the store says so.
 func (r *running) holder(ctx context.Context) string {
 	if r.slots > 0 {
-		return fmt.Sprintf("others have the %d slots of %q", r.slots, r.name)
+		return fmt.Sprintf("others have all slots of %q (-slots %d)", r.name, r.slots)
 	}
 	res, err := lease.Inspect(ctx, r.store.Authority(), r.name)
 	if err != nil || !res.Record.State.Locked() {
@@ -340,7 +341,8 @@ func (s *status) end() {
 }
 
 // The method r.showHolder shows the current holder of the lease on the terminal, until the user's command
-// begins.
+// begins. Without a terminal, it prints the holder once, so that the log of a service shows that the service
+// waits.
 func (r *running) showHolder(ctx context.Context) {
 	s := r.status
 	for over := false; !over; {
@@ -353,8 +355,14 @@ func (r *running) showHolder(ctx context.Context) {
 		text := r.holder(looking)
 		cancel()
 		s.mu.Lock()
-		if over = s.over; s.err == nil {
+		over = s.over
+		switch {
+		case s.err != nil:
+		case s.terminal:
 			s.show(text)
+		case s.answered && !over:
+			fmt.Fprintf(os.Stderr, "lease: waiting: %s\n", printable(text))
+			over = true
 		}
 		s.mu.Unlock()
 	}

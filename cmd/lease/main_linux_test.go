@@ -307,6 +307,20 @@ func TestWaitForeverSaysWhy(t *testing.T) {
 	}
 }
 
+// Without a terminal, lease run -wait forever says once who has the lease, unless -q is set.
+func TestWaitForeverSaysWho(t *testing.T) {
+	holding(t, "who")
+	holder, _, _ := run(t, url, "show", "-json", "who")
+	want := "lease: waiting: " + rows(t, holder)[0].Owner + ` has the lease "who" for `
+	for flags, lines := range map[string]int{"": 1, "-q ": 0} {
+		args := "env timeout 4 " + binary + " run -wait forever " + flags + "who -- true"
+		_, stderr, _ := run(t, url, strings.Fields(args)...)
+		if strings.Count(stderr, want) != lines || strings.Count(stderr, "waiting") != lines {
+			t.Errorf("%s: %q, want %d lines with %q", args, stderr, lines, want)
+		}
+	}
+}
+
 func TestEnvironmentAndStreams(t *testing.T) {
 	out, _, _ := run(t, url, "run", "env", "--", "sh", "-c", `echo "$LEASE_NAME ${#LEASE_TOKEN}"`)
 	if out != "env 20\n" {

@@ -41,7 +41,7 @@ func TestSlots(t *testing.T) {
 		return running == 2 && refused >= 0
 	})
 	left := (refused + 1) % 3
-	if out, stderr, code := run(t, url, "run", "-slots", "2", "s", "--", "true"); code != 75 || !strings.Contains(stderr, `others have the 2 slots of "s"; try`) {
+	if out, stderr, code := run(t, url, "run", "-slots", "2", "s", "--", "true"); code != 75 || !strings.Contains(stderr, `others have all slots of "s" (-slots 2); try`) {
 		t.Errorf("a third: %d, %s %s", code, out, stderr)
 	}
 	if out, stderr, code := run(t, url, "run", "-q", "-slots", "2", "-wait", "1s", "s", "--", "true"); code != 75 || out+stderr != "" {
