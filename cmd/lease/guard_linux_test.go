@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -44,12 +45,18 @@ func TestGuards(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return strings.TrimSpace(string(out)), err
 	}
-	for name, c := range map[string]struct{ prepare, total string }{
-		"psql.sh":  {`psql -q "$DATABASE_URL" -c "create table accounts as select 0 as total"`, `psql -At "$DATABASE_URL" -c "table accounts"`},
-		"redis.sh": {`redis-cli -u "$REDIS_URL" -x FUNCTION LOAD REPLACE <../../redislease/mark.lua`, `redis-cli -u "$REDIS_URL" GET "{accounts}:total"`},
-		"curl.sh":  {"", ""},
+	t.Setenv("DATABASE", filepath.Join(t.TempDir(), "accounts.db"))
+	for name, c := range map[string]struct{ prepare, sql, total, stale string }{
+		"psql.sh":   {sql: `psql -qAt "$DATABASE_URL" -c `},
+		"sqlite.sh": {prepare: `sqlite3 "$DATABASE" <examples/guard/sqlite.sql`, sql: `sqlite3 "$DATABASE" `, stale: "stale token"},
+		"redis.sh":  {prepare: `redis-cli -u "$REDIS_URL" -x FUNCTION LOAD REPLACE <../../redislease/mark.lua`, total: `redis-cli -u "$REDIS_URL" GET "{accounts}:total"`},
+		"curl.sh":   {},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.sql != "" {
+				c.prepare += "\n" + c.sql + `"create table accounts as select 0 as total"`
+				c.total = c.sql + `"select total from accounts"`
+			}
 			if out, err := sh(c.prepare); err != nil {
 				t.Fatal(out, err)
 			}
@@ -74,16 +81,16 @@ func TestGuards(t *testing.T) {
 				tokens = append(tokens, strings.TrimSpace(string(token)))
 				is(want)
 			}
-			for why, token := range map[string]string{tokens[1]: tokens[0], "oken": ""} { // what the error names
+			for why, token := range map[string]string{cmp.Or(c.stale, tokens[1]): tokens[0], "oken": ""} { // what the error names
 				out, err := sh("sh ./"+script, "LEASE_TOKEN="+token)
 				if err == nil || !strings.Contains(out, why) {
 					t.Errorf("with the token %q: %v, %s, want an error that says %s", token, err, out, why)
 				}
 				is("10")
 			}
-			if name == "psql.sh" { // The mark is committed with the write or not at all.
-				out, err := sh(`psql -q "$DATABASE_URL" -c "drop table accounts"; sh ./`+script, "LEASE_TOKEN=09223372036854775807")
-				mark, _ := sh(`psql -At "$DATABASE_URL" -c "select token from lease_mark"`)
+			if c.sql != "" { // The mark is committed with the write or not at all.
+				out, err := sh(c.sql+`"drop table accounts"; sh ./`+script, "LEASE_TOKEN=09223372036854775807")
+				mark, _ := sh(c.sql + `"select token from lease_mark"`)
 				if err == nil || mark != tokens[1] {
 					t.Errorf("a write that fails: %v, %s, the mark is %s, want %s", err, out, mark, tokens[1])
 				}
