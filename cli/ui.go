@@ -119,7 +119,7 @@ func (p *page) leasesJSON(w http.ResponseWriter, r *http.Request) {
 	if fmt.Sprint(a["version"]) == r.FormValue("have") {
 		delete(a, "list")
 	}
-	_, _ = w.Write(encode(a))
+	_ = json.NewEncoder(w).Encode(a)
 }
 
 func (p *page) timeline(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func (p *page) breakLease(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	code, text := p.tryBreak(ctx, json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10)))
 	w.WriteHeader(code)
-	_, _ = w.Write(encode(text))
+	_ = json.NewEncoder(w).Encode(text)
 }
 
 func (p *page) tryBreak(ctx context.Context, body *json.Decoder) (code int, text string) {
@@ -166,14 +166,6 @@ func (p *page) tryBreak(ctx context.Context, body *json.Decoder) (code int, text
 		return http.StatusConflict, "Not broken: " + oneLine(err)
 	}
 	return http.StatusBadGateway, "It is not known whether the lease is broken: look at the list. " + oneLine(err)
-}
-
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the program encodes no value for which this can fail
-	}
-	return text
 }
 
 // The variable uiHeaders contains the headers of every answer. The Content-Security-Policy forbids inline

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,14 +47,14 @@ type board struct {
 	mu      sync.Mutex
 	version int       // number of complete lists
 	began   time.Time // when the last complete list began
-	took    time.Duration
+	ended   time.Time
 	err     error // of the last list; nil if the list was complete
 	leases  map[string]sight
 	drawn   map[string]sight    // the leases as a drawing shows them; after a list has failed, it shows that they could not be read
 	history map[string][]change // of each lease, the oldest change first
 	news    []news              // of all leases, the newest first; the first list is no news
 	newest  map[string]int      // for each lease, the position of its last news: a higher number is newer
-	encoded json.RawMessage     // the leases and the news as JSON for the page
+	list    map[string]any      // the leases and the news, for the page
 }
 
 // fail records that the leases could not be listed. Drawings then show that the store could not be read.
@@ -67,7 +66,7 @@ func (b *board) fail(err error) {
 		for name := range b.leases {
 			unread[name] = sight{row: row{Name: name, Error: "the store could not be read"}}
 		}
-		b.remember(b.seenAt(), unread)
+		b.remember(b.ended, unread)
 	}
 	b.err = err
 }
@@ -84,7 +83,7 @@ func (b *board) update(began, now time.Time, leases map[string]sight) {
 		}
 	}
 	if b.err != nil && b.version > 0 {
-		all = append(all, news{At: b.seenAt().UnixMilli(), Text: "The store could not be read."})
+		all = append(all, news{At: b.ended.UnixMilli(), Text: "The store could not be read."})
 	}
 	b.news = append(all, b.news...)
 	b.news = b.news[:min(len(b.news), mostNews)]
@@ -97,8 +96,8 @@ func (b *board) update(began, now time.Time, leases map[string]sight) {
 		_, listed := leases[name]
 		return !listed && b.newest[name] == 0
 	})
-	b.version, b.began, b.took, b.leases, b.err = b.version+1, began, now.Sub(began), leases, nil
-	b.encoded = encode(map[string]any{"leases": slices.AppendSeq([]sight{}, maps.Values(leases)), "news": append([]news{}, b.news...)})
+	b.version, b.began, b.ended, b.leases, b.err = b.version+1, began, now, leases, nil
+	b.list = map[string]any{"leases": slices.AppendSeq([]sight{}, maps.Values(leases)), "news": append([]news{}, b.news...)}
 }
 
 // remember adds what a drawing shows from the time at.
@@ -114,15 +113,12 @@ func (b *board) remember(at time.Time, leases map[string]sight) {
 	b.drawn = leases
 }
 
-// seenAt returns when the last complete list ended.
-func (b *board) seenAt() time.Time { return b.began.Add(b.took) }
-
 // The method b.pause returns how long the page must wait before it lists the leases again. The pause is so
 // long that the page spends at most a fifth of the time on listing.
 func (b *board) pause(interval time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(interval, 4*b.took)
+	return max(interval, 4*b.ended.Sub(b.began))
 }
 
 // The method b.answer returns what the page should show now: the list of the leases, its age, and the last
@@ -130,12 +126,13 @@ func (b *board) pause(interval time.Duration) time.Duration {
 func (b *board) answer(interval time.Duration) map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	took := b.ended.Sub(b.began)
 	a := map[string]any{
 		"version": b.version,
-		"age":     time.Since(b.began).Seconds(),                  // since the list began
-		"fresh":   2*max(interval+b.took, 5*b.took).Seconds() + 1, // the list is stale if its age in seconds is higher
-		"error":   "",                                             // of the last list; empty if the list was complete
-		"list":    b.encoded,
+		"age":     time.Since(b.began).Seconds(),              // since the list began
+		"fresh":   2*max(interval+took, 5*took).Seconds() + 1, // the list is stale if its age in seconds is higher
+		"error":   "",                                         // of the last list; empty if the list was complete
+		"list":    b.list,
 	}
 	if b.err != nil {
 		a["error"] = oneLine(b.err)

@@ -182,7 +182,7 @@ function details() {
   const l = byName.get(current), who = l && clean(l.owner || 'nobody known');
   let text = 'It is not in the list any more.';
   if (l?.error) text = 'Its record cannot be read: ' + clean(l.error);
-  else if (l && locked(l)) text = kind(l) + ' by ' + who + ', token ' + number(l) + '. Time left: ' + leftText(l) + (l.duration_s > 0 ? ' of ' + words(l.duration_s, true) : '') + '.';
+  else if (l && locked(l)) text = kind(l) + ' by ' + who + ', token ' + number(l) + (l.duration_s > 0 ? ', for ' + words(l.duration_s, true) : '') + '. Time left: ' + leftText(l) + '.';
   else if (l) text = kind(l) + (l.owner ? ', last held by ' + who : '') + '.';
   put($('one-name'), clean(current));
   put($('one-text'), text);
