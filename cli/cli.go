@@ -361,6 +361,9 @@ func do(args []string) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "-h")
 	}
+	if len(args) > 0 && (args[0] == "-version" || args[0] == "--version") {
+		args = append([]string{"version"}, args[1:]...)
+	}
 	cmd, args, err := findCommand(args)
 	var c *call
 	if err == nil {

@@ -409,8 +409,10 @@ func TestMinHold(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if out, stderr, code := run(t, "", "version"); code != 0 || !strings.HasPrefix(out, "lease ") || !strings.Contains(out, runtime.Version()) || len(strings.Fields(out)) < 4 {
-		t.Errorf("%d, %q %s", code, out, stderr)
+	for _, arg := range []string{"version", "--version"} {
+		if out, stderr, code := run(t, "", arg); code != 0 || !strings.HasPrefix(out, "lease ") || !strings.Contains(out, runtime.Version()) || len(strings.Fields(out)) < 4 {
+			t.Errorf("%s: %d, %q %s", arg, code, out, stderr)
+		}
 	}
 }
 
