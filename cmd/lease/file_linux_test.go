@@ -109,6 +109,10 @@ func TestFileErrors(t *testing.T) {
 	if w.end(); w.cmd.ProcessState.ExitCode() != 69 || !strings.Contains(w.stderr.String(), "start it again") {
 		t.Errorf("%v, %s", w.cmd.ProcessState, w.stderr.String())
 	}
+	lost := filepath.Join(t.TempDir(), "lost.db")
+	if _, stderr, code := run(t, "file:"+lost, "run", "x", "--", "sh", "-c", `rm "$0"; sleep 20`, lost); code != 76 || !strings.Contains(stderr, "the file "+lost+" was deleted") {
+		t.Errorf("%d, %s", code, stderr)
+	}
 	if _, stderr, code := run(t, "file://leases.db", "ls"); code != 64 || !strings.Contains(stderr, "file:PATH") {
 		t.Errorf("%d, %s", code, stderr)
 	}
