@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 		},
 		Connect: func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
 			s := open(t)
-			s.AddHook(linked{transmit})
+			s.AddHook(linked(transmit))
 			return s
 		},
 	}.Run(t, suites...)
@@ -94,20 +94,10 @@ func forget(t testing.TB, s lease.Store) (after time.Duration) {
 	return after
 }
 
-// A linked sends the commands of a client through transmit. An error of the server is an answer.
-type linked struct{ transmit leasetest.Transmit }
-
-func (linked) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (l linked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		return l.ProcessPipelineHook(func(ctx context.Context, all []redis.Cmder) error { return next(ctx, all[0]) })(ctx, []redis.Cmder{c})
-	}
-}
-
-func (l linked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) (err error) {
-		lost := l.transmit(ctx, func() error {
+// linked sends the commands of a client through transmit. An error of the server is an answer.
+func linked(transmit leasetest.Transmit) redis.Hook {
+	return hook(func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) (err error) {
+		lost := transmit(ctx, func() error {
 			err = next(ctx, all)
 			return nil
 		})
@@ -118,5 +108,5 @@ func (l linked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 			c.SetErr(lost)
 		}
 		return lost
-	}
+	})
 }

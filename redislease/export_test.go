@@ -33,9 +33,6 @@ func (s *Store) FloorKey(name string) string { return s.floorKey(bucket(name)) }
 // Channel returns the channel on which the signals for a name are published.
 func (s *Store) Channel(name string) string { return s.channel(bucket(name)) }
 
-// Remembered returns the number of names that s remembers.
-func (s *Store) Remembered() int { return s.memory.Len() }
-
 type renewer struct{ *Store }
 
 func (s renewer) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {

@@ -23,33 +23,25 @@ func TestThousandLeases(t *testing.T) {
 	l.Run(t, store(t, client(t, ownServer(t, redisserver.Durable...).Addr()), nil))
 }
 
-// A slowServer carries out the given number of scripts a second.
-type slowServer struct {
-	rate time.Duration
-	mu   sync.Mutex
-	free time.Time // when it has carried out all that were sent
-}
-
-func (s *slowServer) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *slowServer) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (s *slowServer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, commands []redis.Cmder) error {
-		s.mu.Lock()
-		if now := time.Now(); s.free.Before(now) {
-			s.free = now
+// slowServer lets a server carry out the given number of scripts a second.
+func slowServer(rate time.Duration) redis.Hook {
+	var mu sync.Mutex
+	var free time.Time // when the server has carried out all scripts that were sent
+	return hook(func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) error {
+		mu.Lock()
+		if now := time.Now(); free.Before(now) {
+			free = now
 		}
-		for _, c := range commands {
+		for _, c := range all {
 			if c.Name() == "evalsha" {
-				s.free = s.free.Add(time.Second / s.rate)
+				free = free.Add(time.Second / rate)
 			}
 		}
-		wait := time.Until(s.free)
-		s.mu.Unlock()
+		wait := time.Until(free)
+		mu.Unlock()
 		time.Sleep(wait) // a real engine
-		return next(ctx, commands)
-	}
+		return next(ctx, all)
+	})
 }
 
 // A process that asks for three times as many leases as its server can renew holds nearly as many as one that asks for
@@ -62,7 +54,7 @@ func TestThousandLeasesMoreThanFit(t *testing.T) {
 	var held [2]int
 	for i, leases := range []int{fit, 3 * fit} {
 		s := store(t, client(t, ownServer(t).Addr()), nil)
-		s.AddHook(&slowServer{rate: rate})
+		s.AddHook(slowServer(rate))
 		enginetest.Load{Leases: leases, Duration: 6 * time.Second, Hold: 12 * time.Second, Refusals: true, Held: func() {
 			for e, err := range s.List(t.Context(), "many/") {
 				if err != nil {

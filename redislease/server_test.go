@@ -49,6 +49,21 @@ func client(t testing.TB, addr string, configure ...func(*redis.Options)) *redis
 	return c
 }
 
+// A hook is called for all commands that a client sends, and calls the last parameter to send them.
+type hook func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) error
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		return h(ctx, []redis.Cmder{c}, func(ctx context.Context, all []redis.Cmder) error { return next(ctx, all[0]) })
+	}
+}
+
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error { return h(ctx, all, next) }
+}
+
 func store(t testing.TB, c redis.UniversalClient, o *redislease.Options) *redislease.Store {
 	t.Helper()
 	s, err := redislease.New(c, o)

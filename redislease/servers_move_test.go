@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/redislease"
@@ -94,8 +96,11 @@ func TestSentinelLeavesAPrimaryThatLivesOn(t *testing.T) {
 	t.Parallel()
 	primary := ownServer(t, "--rename-command", "REPLICAOF", "NO1", "--rename-command", "SLAVEOF", "NO2")
 	replica := ownServer(t, "--replicaof", "127.0.0.1 "+primary.Port())
-	sentinel, failover := newSentinel(t, primary)
-	holder, waiter := store(t, failover(), nil), store(t, failover(), nil)
+	sentinel := newSentinels(t, primary, 1)[0]
+	open := func() *redislease.Store {
+		return store(t, failoverClient(t, &redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}}), nil)
+	}
+	holder, waiter := open(), open()
 	do(t, holder.Authority(), "x", acquire(idA, time.Minute), 0)
 	lost, err := waiter.Watch(t.Context(), "x")
 	if err != nil {

@@ -6,23 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/redisserver"
 )
-
-// newSentinel starts a sentinel, and returns when it knows the replica of the primary. failover makes a
-// client that asks the sentinel.
-func newSentinel(t testing.TB, primary *redisserver.Server) (sentinel *redisserver.Server, failover func() *redis.Client) {
-	t.Helper()
-	sentinel = newSentinels(t, primary, 1)[0]
-	return sentinel, func() *redis.Client {
-		return failoverClient(t, &redis.FailoverOptions{MasterName: "leases", SentinelAddrs: []string{sentinel.Addr()}})
-	}
-}
 
 func failoverClient(t testing.TB, o *redis.FailoverOptions) *redis.Client {
 	c := redis.NewFailoverClient(o)
@@ -57,31 +45,4 @@ func newSentinels(t testing.TB, primary *redisserver.Server, n int) []*redisserv
 		})
 	}
 	return all
-}
-
-// Behind a sentinel, a Store finds the primary, and the new one after the primary has ended. Writes that
-// a replica has acknowledged are not lost.
-func TestSentinel(t *testing.T) {
-	t.Parallel()
-	p := newPair(t)
-	// The sentinel knows the replica by the address that the primary sees, so the replica must connect
-	// to the primary without the proxy.
-	p.replica.Must(t, "replicaof", "127.0.0.1", p.primary.Port())
-	_, failover := newSentinel(t, p.primary)
-	s := store(t, failover(), nil)
-	a := s.Authority()
-	held := do(t, a, "x", acquire(idA, time.Hour), 0)
-	if n, err := p.primary.Do(t.Context(), "wait", 1, 10000); err != nil || n != int64(1) {
-		t.Fatalf("the replica is behind: %v, %v", n, err)
-	}
-	awaitKey(t, p.replica, s.Key("x"))
-	p.primary.Kill()
-	eventually(t, "a renewal after the failover", func(ctx context.Context) error {
-		res, err := a.Do(ctx, "x", renew(idA))
-		if err == nil && res.Record.Epoch != held.Record.Epoch {
-			t.Errorf("%v after the failover, and %v before", res.Record, held.Record)
-		}
-		return err
-	})
-	do(t, store(t, failover(), nil).Authority(), "x", acquire(idB, time.Minute), lease.ErrHeldByOther)
 }

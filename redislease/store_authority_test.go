@@ -16,7 +16,8 @@ import (
 	"github.com/fencedlease/lease/redislease"
 )
 
-// An acquire takes two exchanges and a renewal takes one, whether or not replicas must acknowledge.
+// An acquire takes two exchanges, and a renewal, a change and a release take one, whether or not replicas must
+// acknowledge. A request for a name that the Store has forgotten takes one more.
 func TestExchanges(t *testing.T) {
 	pair := newPair(t)
 	for what, c := range map[string]struct {
@@ -28,22 +29,25 @@ func TestExchanges(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			var sent atomic.Int64 // go-redis sends each exchange, and each pipeline, in a single write
-			a := store(t, client(t, c.addr, dialer{write: func([]byte) { sent.Add(1) }}.configure), &c.o).Authority()
-			for _, name := range []string{"connect and load the scripts", "x"} {
-				for _, step := range []struct {
-					req  lease.Request
-					want lease.Code
-					most int64
-				}{
-					{acquire(idA, time.Minute), 0, 2}, {renew(idA), 0, 1}, {acquire(idB, time.Minute), lease.ErrHeldByOther, 1}, {renew(idA), 0, 1},
-					{change(idA, idB), 0, 1}, {renew(idB), 0, 1}, {lease.Request{Action: lease.ActionRead}, 0, 1}, {release(idB), 0, 1},
-					{acquire(idA, time.Minute), 0, 2}, {lease.Request{Action: lease.ActionBreak}, 0, 2}, {renew(idA), lease.ErrBroken, 1},
-				} {
-					before := sent.Load()
-					do(t, a, name, step.req, step.want)
-					if n := sent.Load() - before; name == "x" && n != step.most {
-						t.Errorf("%v of %s: %d exchanges, want %d", step.req.Action, step.req.ID, n, step.most)
-					}
+			counted := client(t, c.addr, dialer{write: func([]byte) { sent.Add(1) }}.configure)
+			c.o.Names = 1
+			s, other := store(t, counted, &c.o), store(t, counted, &c.o).Authority()
+			count := func() int { return int(sent.Load()) }
+			for _, a := range []lease.Authority{other, s.Authority()} { // both connect
+				do(t, a, "forgotten", acquire(idA, time.Minute), 0)
+				do(t, a, "forgotten", renew(idA), 0)
+			}
+			shorthand.Exchanges(t, s, other, "x", count, 2, 1, 2, 3, 2, 1, 2, 2)
+			for i, c := range []struct {
+				name string
+				req  lease.Request
+				most int
+			}{
+				{"x", change(idB, idA), 1}, {"x", renew(idA), 1}, {"x", lease.Request{Action: lease.ActionRead}, 1}, {"x", shorthand.Break(0), 2}, {"forgotten", renew(idA), 2},
+			} {
+				before := count()
+				if do(t, s.Authority(), c.name, c.req, 0); count()-before != c.most {
+					t.Errorf("%d: %d exchanges, want %d", i, count()-before, c.most)
 				}
 			}
 		})
@@ -84,20 +88,6 @@ func TestRenewalIsExact(t *testing.T) {
 	}
 }
 
-// A request for a forgotten name takes one more load, but is granted as before.
-func TestMemoryIsBounded(t *testing.T) {
-	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t), Names: 3})
-	for i := range 10 {
-		do(t, s.Authority(), fmt.Sprint(i), acquire(idA, time.Minute), 0)
-	}
-	if n := s.Remembered(); n != 3 {
-		t.Errorf("%d names are remembered", n)
-	}
-	for i := range 10 {
-		do(t, s.Authority(), fmt.Sprint(i), renew(idA), 0)
-	}
-}
-
 // If the answer to a renewal is lost, the next one takes one exchange all the same, and has a newer version. It does not
 // renew a record that differs in more than its end.
 func TestRenewalAfterALostAnswer(t *testing.T) {
@@ -111,11 +101,18 @@ func TestRenewalAfterALostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var loads counter
-	s.AddHook(&loads)
+	var loads atomic.Int64
+	s.AddHook(hook(func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) error {
+		for _, c := range all {
+			if strings.HasPrefix(c.Name(), "eval") {
+				loads.Add(1)
+			}
+		}
+		return next(ctx, all)
+	}))
 	do(t, a, "x", renew(idA), 0)
 	do(t, a, "x", renew(idA), 0)
-	if n := loads.n.Load(); n != 2 {
+	if n := loads.Load(); n != 2 {
 		t.Errorf("two renewals took %d scripts", n)
 	}
 	after, err := s.Load(t.Context(), "x")
@@ -127,27 +124,10 @@ func TestRenewalAfterALostAnswer(t *testing.T) {
 		do(t, a, name, acquire(idA, time.Minute), 0)
 		until := c.HGet(t.Context(), s.Key(name), "until").Val()
 		c.HSet(t.Context(), s.Key(name), field, value, "version", "other-7")
-		before := loads.n.Load()
+		before := loads.Load()
 		_, _ = a.Do(t.Context(), name, renew(idA))
-		if now := c.HGet(t.Context(), s.Key(name), "until").Val(); loads.n.Load() == before+1 {
+		if now := c.HGet(t.Context(), s.Key(name), "until").Val(); loads.Load() == before+1 {
 			t.Errorf("%s was renewed in one exchange: until %s, and then %s", name, until, now)
 		}
-	}
-}
-
-// A counter counts the scripts that are sent.
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, commands []redis.Cmder) error {
-		for _, cmd := range commands {
-			if strings.HasPrefix(cmd.Name(), "eval") {
-				c.n.Add(1)
-			}
-		}
-		return next(ctx, commands)
 	}
 }

@@ -1,6 +1,7 @@
 package redislease_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -37,67 +38,43 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	}
 }
 
-// SPEC S2, S3: after a record is deleted by hand, tokens keep rising and no version recurs, also above a floor.
+// SPEC S2, S3: after a record or the floor is deleted by hand, tokens keep rising and no version recurs, also above a
+// floor of the options.
 func TestTokensOutliveTheRecord(t *testing.T) {
 	c := client(t, shared.Addr())
 	open := func(floor lease.Token) shorthand.Store {
 		return store(t, c, &redislease.Options{Prefix: prefix(t), Floor: floor})
 	}
-	key := store(t, c, &redislease.Options{Prefix: prefix(t)}).Key("x")
-	shorthand.TokensOutliveTheRecord(t, "x", open, map[string]func() error{"a deletion": func() error { return c.Del(t.Context(), key).Err() }})
+	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
+	shorthand.TokensOutliveTheRecord(t, "x", open, map[string]func() error{
+		"a deletion": func() error { return c.Del(t.Context(), s.Key("x")).Err() },
+		"a deletion of the floor, and a release": func() error {
+			err := c.Del(t.Context(), s.FloorKey("x")).Err()
+			do(t, s.Authority(), "x", release(idA), 0)
+			return err
+		},
+	})
 }
 
-// SPEC S2, S3: the epoch stays, and a swap with an old version is a conflict, even if the floor or all data was deleted,
-// because of the random word in a version.
-func TestDeletedByHand(t *testing.T) {
-	for what, deletes := range map[string]func(s *redislease.Store) []string{
-		"floor":            func(s *redislease.Store) []string { return []string{s.FloorKey("x")} },
-		"record and floor": func(s *redislease.Store) []string { return []string{s.Key("x"), s.FloorKey("x")} },
-	} {
-		t.Run(what, func(t *testing.T) {
-			c := client(t, shared.Addr())
-			o := &redislease.Options{Prefix: prefix(t), Keep: time.Millisecond}
-			s, other := store(t, c, o), store(t, c, o).Authority()
-			before := do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-			old, err := s.Load(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(2 * time.Millisecond) // a real engine: longer than Options.Keep
-			if err := c.Del(t.Context(), deletes(s)...).Err(); err != nil {
-				t.Fatal(err)
-			}
-			if what == "floor" {
-				do(t, other, "x", release(idA), 0)
-			}
-			after := do(t, other, "x", acquire(idB, time.Minute), 0)
-			if after.Record.Epoch <= before.Record.Epoch {
-				t.Errorf("epoch %d after %d", after.Record.Epoch, before.Record.Epoch)
-			}
-			if _, err := s.Swap(t.Context(), "x", old, old.Record); lease.CodeOf(err) != lease.ErrConflict {
-				t.Errorf("a swap of the version before: %v", err)
-			}
-			do(t, s.Authority(), "x", renew(idA), lease.ErrIDMismatch)
-		})
-	}
-}
-
-// A swap raises the floor before it writes the record. So the floor is not below the epoch of a record
-// whose swap failed after the write.
-func TestFloorOfFailedSwap(t *testing.T) {
+// SPEC S2, S3: after all data was deleted, tokens keep rising, and a swap with an old version is a conflict, because of
+// the random word in a version.
+func TestAllDataDeletedByHand(t *testing.T) {
 	c := client(t, shared.Addr())
-	err := c.Do(t.Context(), "acl", "setuser", prefix(t), "on", "nopass", "~*", "&*", "+@all", "-pexpireat").Err()
-	if err != nil {
+	o := &redislease.Options{Prefix: prefix(t), Keep: time.Millisecond}
+	s, other := store(t, c, o), store(t, c, o).Authority()
+	before := do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
+	old, err := s.Load(t.Context(), "x")
+	time.Sleep(2 * time.Millisecond) // a real engine: longer than Options.Keep
+	if err = errors.Join(err, c.Del(t.Context(), s.Key("x"), s.FloorKey("x")).Err()); err != nil {
 		t.Fatal(err)
 	}
-	s := store(t, client(t, shared.Addr(), func(o *redis.Options) { o.Username, o.Password = prefix(t), "any" }),
-		&redislease.Options{Prefix: prefix(t)})
-	_, err = s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
-	says(t, err, true, "pexpireat")
-	record, floor := c.HGet(t.Context(), s.Key("x"), "epoch").Val(), c.HGet(t.Context(), s.FloorKey("x"), "epoch").Val()
-	if record == "" || floor < record {
-		t.Errorf("the floor is %q and the epoch of the record is %q", floor, record)
+	if after := do(t, other, "x", acquire(idB, time.Minute), 0); after.Record.Epoch <= before.Record.Epoch {
+		t.Errorf("epoch %d after %d", after.Record.Epoch, before.Record.Epoch)
 	}
+	if _, err := s.Swap(t.Context(), "x", old, old.Record); lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a swap of the version before: %v", err)
+	}
+	do(t, s.Authority(), "x", renew(idA), lease.ErrIDMismatch)
 }
 
 // The version of a missing record never recurs, even if nothing was granted in between.
@@ -116,8 +93,23 @@ func TestAbsenceDoesNotRecur(t *testing.T) {
 	if err != nil || again.Version == first.Version {
 		t.Errorf("the version is %s again, %v", again.Version, err)
 	}
-	if _, err := s.Swap(t.Context(), "x", first, first.Record); lease.CodeOf(err) != lease.ErrConflict {
-		t.Errorf("a swap of the absence before: %v", err)
+}
+
+// A swap raises the floor before it writes the record. So the floor is not below the epoch of a record
+// whose swap failed after the write.
+func TestFloorOfFailedSwap(t *testing.T) {
+	c := client(t, shared.Addr())
+	err := c.Do(t.Context(), "acl", "setuser", prefix(t), "on", "nopass", "~*", "&*", "+@all", "-pexpireat").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store(t, client(t, shared.Addr(), func(o *redis.Options) { o.Username, o.Password = prefix(t), "any" }),
+		&redislease.Options{Prefix: prefix(t)})
+	_, err = s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
+	says(t, err, true, "pexpireat")
+	record, floor := c.HGet(t.Context(), s.Key("x"), "epoch").Val(), c.HGet(t.Context(), s.FloorKey("x"), "epoch").Val()
+	if record == "" || floor < record {
+		t.Errorf("the floor is %q and the epoch of the record is %q", floor, record)
 	}
 }
 
