@@ -8,10 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/session"
 )
 
 // A Store keeps leases in PostgreSQL, through a pgx pool. A Store is a [lease.Store] that uses the clock of
@@ -54,21 +52,6 @@ func New(pool *pgxpool.Pool, o *Options) (*Store, error) {
 	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
-
-// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
-// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
-func (s *Store) Lease(name string, o *session.Options) (*session.Session, error) {
-	return session.New(s.Authority(), name, o)
-}
-
-// Authority returns an authority that uses the Store. The authority is also a [lease.Watcher] and a
-// [lease.Lister].
-//
-// To renew, change or release a lease, the authority starts from the last record that the Store wrote, unlike
-// lease.NewAuthority(s), which loads the record before every swap. If the last record is out of date, the
-// authority loads the current record and decides again, so it never refuses a request because of an outdated
-// record.
-func (s *Store) Authority() lease.Authority { return s.authority }
 
 type pgxDatabase struct {
 	pool  *pgxpool.Pool

@@ -9,15 +9,13 @@ import (
 	"reflect"
 	"sync/atomic"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/fields"
-	"github.com/fencedlease/lease/session"
 )
 
 // An SQLStore keeps leases in PostgreSQL, through database/sql. An SQLStore is like a [Store] without the
-// method Watch. When an SQLStore changes a lease, the server still notifies the processes that watch the
-// lease with a Store. The driver must accept placeholders such as $1, as pgx and lib/pq do. A request returns
+// method Watch, and its authority is not a [lease.Watcher]. When an SQLStore changes a lease, the server still notifies
+// the processes that watch the lease with a Store. The driver must accept placeholders such as $1, as pgx and lib/pq do. A request returns
 // when its context is done, even if the driver does not return, but its connection then stays in use. An
 // SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
@@ -41,15 +39,6 @@ func NewSQL(db *sql.DB, o *Options) (*SQLStore, error) {
 	s.authority = engine.NewAuthority(s, s.renew, s.memory)
 	return s, nil
 }
-
-// Lease returns a Session that can hold the lease with the given name, like [Store.Lease].
-func (s *SQLStore) Lease(name string, o *session.Options) (*session.Session, error) {
-	return session.New(s.Authority(), name, o)
-}
-
-// Authority returns an authority over the store. Unlike the authority of a [Store], this authority is not a
-// [lease.Watcher].
-func (s *SQLStore) Authority() lease.Authority { return s.authority }
 
 // Close waits until the notifications of all releases and breaks have been sent. Close does not close the
 // database. Load and Swap still work after Close.

@@ -14,6 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/tasks"
+	"github.com/fencedlease/lease/session"
 )
 
 // Options are the settings of a [Store] or an [SQLStore]. A nil *Options or a zero field means the default.
@@ -128,6 +129,21 @@ from {floor} f left join row r on true`
 
 // If a lease has no row, the Version in its Snapshot begins with absentPrefix.
 const absentPrefix = "absent-"
+
+// Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
+// session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
+func (s *rows) Lease(name string, o *session.Options) (*session.Session, error) {
+	return session.New(s.authority, name, o)
+}
+
+// Authority returns an authority that uses the store. The authority is also a [lease.Lister] and, with a
+// [Store], a [lease.Watcher].
+//
+// To renew, change or release a lease, the authority starts from the last record that the store wrote, unlike
+// lease.NewAuthority(s), which loads the record before every swap. If the last record is out of date, the
+// authority loads the current record and decides again, so it never refuses a request because of an outdated
+// record.
+func (s *rows) Authority() lease.Authority { return s.authority }
 
 // Limits returns the limits that the store was made with.
 func (s *rows) Limits() lease.Limits { return s.limits }

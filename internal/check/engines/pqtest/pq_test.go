@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,26 +18,19 @@ import (
 	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/pglease"
 )
 
 var shared *pgserver.Server
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "pqtest")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	enginetest.Main(m, nil, func(dir string) (stop func(), err error) {
 		if shared, err = pgserver.New(dir, "fsync=off"); err != nil {
-			fmt.Fprintln(os.Stderr, "these tests need PostgreSQL 14 or newer: ", err)
-			return 1
+			return nil, fmt.Errorf("these tests need PostgreSQL 14 or newer: %w", err)
 		}
-		defer shared.Stop()
-		return m.Run()
-	}())
+		return shared.Stop, nil
+	})
 }
 
 func open(t testing.TB, url string) *pglease.SQLStore {
