@@ -4,6 +4,7 @@ package pgserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,7 +21,7 @@ import (
 // folder. It ends when the tests end.
 type Server struct {
 	*enginetest.Program
-	dir, data string
+	dir       string
 	settings  []string
 	databases atomic.Int64
 	standbys  int
@@ -41,8 +42,34 @@ func binaries() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
+var initdb = []string{"initdb", "-U", "postgres", "-A", "trust", "-N", "--no-instructions", "-E", "UTF8", "--locale=C"}
+
 // New makes a server in dir and starts it. A setting is, for example, "fsync=off".
-func New(dir string, settings ...string) (*Server, error) {
+func New(dir string, settings ...string) (*Server, error) { return newWith(initdb, dir, settings) }
+
+// NewFor starts a server that ends with the test.
+func NewFor(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	return newFor(t, initdb, settings)
+}
+
+func newFor(t testing.TB, command, settings []string) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pglease") // other users must be able to enter the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s, err := newWith(command, dir, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// newWith makes a server in dir and starts it. The command makes the files of the server.
+func newWith(command []string, dir string, settings []string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -51,56 +78,29 @@ func New(dir string, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chown(dir, uid, -1); err != nil {
+	if err := errors.Join(os.Chown(dir, uid, -1), os.Chmod(dir, 0o755)); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, err
-	}
-	s := &Server{dir: dir, data: filepath.Join(dir, "data"), settings: settings}
-	init := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data, "-U", "postgres", "-A", "trust", "-N", "--no-instructions", "-E", "UTF8", "--locale=C")
-	init.SysProcAttr, init.Dir = attr, dir
-	if out, err := init.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %v\n%s", err, out)
-	}
-	return s, s.run()
-}
-
-// NewFor starts a server that ends with the test.
-func NewFor(t testing.TB, settings ...string) *Server {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pglease") // other users must be able to enter the directory
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := New(dir, settings...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
-}
-
-// run starts the server for the first time.
-func (s *Server) run() error {
-	bin, err := binaries()
-	if err != nil {
-		return err
-	}
-	s.Program, err = enginetest.StartProgram(s.dir, func(_, port string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", s.data, "-k", s.dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400")
-		for _, set := range s.settings {
-			cmd.Args = append(cmd.Args, "-c", set)
-		}
-		cmd.SysProcAttr, _, _ = unprivileged()
-		cmd.Dir = s.dir
+	data := filepath.Join(dir, "data")
+	start := func(program string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, program), append(args, "-D", data)...)
+		cmd.SysProcAttr, cmd.Dir = attr, dir
 		return cmd
+	}
+	if out, err := start(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %v\n%s", command[0], err, out)
+	}
+	p, err := enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
+		args := []string{"-k", dir, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"}
+		for _, set := range settings {
+			args = append(args, "-c", set)
+		}
+		return start("postgres", args...)
 	}, func(ctx context.Context, p *enginetest.Program) error {
 		_, err := query(ctx, URL(p.Addr(), "postgres"), "select 1")
 		return err
 	})
-	return err
+	return &Server{Program: p, dir: dir, settings: settings}, err
 }
 
 // Start starts the server again after Kill, and returns when it answers. It retries for up to 20 s, because

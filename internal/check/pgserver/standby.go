@@ -2,9 +2,6 @@ package pgserver
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -12,35 +9,7 @@ import (
 // Standby starts a streaming standby of the server, with the same settings, and returns when it streams.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
-	bin, err := binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	attr, uid, err := unprivileged()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "pgstandby") // other users must be able to enter the directory
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chown(dir, uid, -1); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b := &Server{dir: dir, data: filepath.Join(dir, "data"), settings: s.settings}
-	backup := exec.Command(filepath.Join(bin, "pg_basebackup"), "-d", s.URL("postgres"), "-D", b.data, "-R", "-X", "stream", "-c", "fast")
-	backup.SysProcAttr, backup.Dir = attr, dir
-	if out, err := backup.CombinedOutput(); err != nil {
-		t.Fatalf("pg_basebackup: %v\n%s", err, out)
-	}
-	if err := b.run(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Stop)
+	b := newFor(t, []string{"pg_basebackup", "-d", s.URL("postgres"), "-R", "-X", "stream", "-c", "fast"}, s.settings)
 	s.standbys++
 	s.until(t, fmt.Sprintf("select count(*) = %d from pg_stat_replication where state = 'streaming'", s.standbys))
 	return b
