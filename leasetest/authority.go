@@ -45,6 +45,14 @@ type authorityTester struct {
 	bare            lease.Authority // the authority without the history
 }
 
+// held returns an authority at which the lease of the rule is leased to the returned ID, for p.D.
+func (p *tester) held() (authorityTester, lease.ID) {
+	p.Helper()
+	a, id := p.authority(), p.id()
+	a.grant(acquire(id, p.D))
+	return a, id
+}
+
 func (p *tester) authority() authorityTester {
 	a := p.suite.newAuthority(p.TB)
 	p.checkMade(a, "newAuthority")
@@ -131,9 +139,7 @@ func epochMayRise(r lease.Record) bool { return r.ID.IsZero() }
 // answerRules check single answers of an authority.
 var answerRules = []rule{
 	{"A1/refused-is-a-code", "a refusal is an OpError around a refusing Code, and shows the record that decided", 0, func(p *tester) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
+		a, id := p.held()
 		res, err := a.ask(acquire(p.id(), p.D))
 		op := (*lease.OpError)(nil)
 		isRefusal := errors.Is(err, lease.ErrHeldByOther) && lease.CodeOf(err).Refusal()
@@ -145,8 +151,7 @@ var answerRules = []rule{
 		}
 	}},
 	{"A1/the-cause-of-a-context-is-no-refusal", "a request whose context ends, before the call or during it, does not get the Code of the context's cause", 0, func(p *tester) {
-		a := p.authority()
-		id := p.id()
+		a, id := p.authority(), p.id()
 		requests := []lease.Request{acquire(id, p.D), renew(id), {Action: lease.ActionRead}}
 		// If a lease is released or lost, the contexts of its holder end with these causes.
 		causes := []error{lease.ErrReleased, &lease.LostError{Name: "another", Reason: lease.ErrBroken, Err: context.Canceled}}
@@ -262,8 +267,7 @@ var answerRules = []rule{
 		if most == 0 {
 			return // no duration is above the limits
 		}
-		a := p.authority()
-		id := p.id()
+		a, id := p.authority(), p.id()
 		p.Options.Authority.Put(p.TB, a.bare, p.name, lease.Record{State: lease.Expired, ID: id, Duration: 10 * most, Epoch: 7})
 		res, err := a.ask(renew(id))
 		if err != nil {
@@ -309,8 +313,7 @@ var answerRules = []rule{
 // certaintyRules check MinRemaining and MaxRemaining.
 var certaintyRules = []rule{
 	{"A5/min-remaining-is-certain", "the ID stays locked for MinRemaining, counted from the time at which the request was sent", 0, func(p *tester) {
-		a := p.authority()
-		id := p.id()
+		a, id := p.authority(), p.id()
 		for _, req := range []lease.Request{acquire(id, p.D), renew(id)} {
 			sent := time.Now()
 			res := a.grant(req)
@@ -358,9 +361,7 @@ var certaintyRules = []rule{
 		certain(breaks, 0)
 	}},
 	{"A5/nothing-is-certain-if-unlocked", "for a lease that is not locked, MinRemaining and MaxRemaining are zero", 0, func(p *tester) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
+		a, id := p.held()
 		for _, res := range []lease.Result{a.grant(release(id)), a.inspect()} {
 			if res.MinRemaining != 0 || res.MaxRemaining() != 0 {
 				p.Errorf("of a released lease MinRemaining is %v and MaxRemaining is %v", res.MinRemaining, res.MaxRemaining())
@@ -523,9 +524,7 @@ var contentionRules = []rule{
 		}
 	}},
 	{"A3/carried-out-once-at-most", "a request whose context ends meanwhile is carried out at most once, and exactly once if it is granted", 0, func(p *tester) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
+		a, id := p.held()
 		began := time.Now()
 		first := a.grant(acquire(id, p.D)).Record.Epoch
 		took := min(time.Since(began), p.Unit/2)

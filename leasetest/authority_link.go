@@ -134,25 +134,17 @@ var authorityLinkRules = []rule{
 		for nth := range l.messages() {
 			p.history.printf("== message %d of a read is late, and the lease is acquired meanwhile", nth)
 			name := fmt.Sprint(p.name, "/", p.id())
-			here := newPause()
-			l.disturb(nth, here.request)
 			var res lease.Result
 			var err error
-			done := make(chan struct{})
-			go p.guarded(func() {
-				defer close(done)
-				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
-			})()
 			acquired := false
 			var earliest time.Time // the lease ends at this time at the earliest
-			if here.isReached(done) {
+			l.during(nth, pause.request, func() {
+				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
+			}, func(func()) {
 				p.pass(p.D / 5)
 				earliest = time.Now().Add(p.D)
 				acquired = intruder.do(name, acquire(p.id(), p.D)) == nil
-			}
-			here.end()
-			<-done
-			l.restore()
+			})
 			if !acquired || err != nil || !res.Record.State.Locked() {
 				continue
 			}
@@ -215,22 +207,12 @@ var authorityLinkRules = []rule{
 				if req.Action == lease.ActionAcquire {
 					a.mustGrant(name, release(id))
 				}
-				here := newPause()
-				l.disturb(nth, here.request)
 				var err error
-				done := make(chan struct{})
-				go p.guarded(func() {
-					defer close(done)
-					_, err = a.bare.Do(p.ctx, name, req)
-				})()
 				taken := false
-				if here.isReached(done) {
+				l.during(nth, pause.request, func() { _, err = a.bare.Do(p.ctx, name, req) }, func(func()) {
 					_ = intruder.do(name, release(id))
 					taken = intruder.do(name, acquire(other, p.D)) == nil
-				}
-				here.end()
-				<-done
-				l.restore()
+				})
 				p.history.printf("answered: %v", err)
 				if !taken {
 					continue
@@ -248,25 +230,17 @@ var authorityLinkRules = []rule{
 			name := fmt.Sprint(p.name, "/", p.id())
 			id := p.id()
 			a.mustGrant(name, acquire(id, p.D))
-			here := newPause()
-			l.disturb(nth, here.answer)
-			done := make(chan struct{})
-			go p.guarded(func() {
-				defer close(done)
+			l.during(nth, pause.answer, func() {
 				_, _ = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
-			})()
-			if here.isReached(done) {
-				time.AfterFunc(p.D/8, here.end)
+			}, func(end func()) {
+				time.AfterFunc(p.D/8, end)
 				_, released := a.bare.Do(p.ctx, name, release(id)) // the release may wait for the read
 				seen, err := a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead})
 				p.need(err, "a read")
 				if released == nil && seen.Record.State != lease.Available {
 					p.Errorf("a read after the release shows %v", seen.Record.State)
 				}
-			}
-			here.end()
-			<-done
-			l.restore()
+			})
 		}
 	}},
 }

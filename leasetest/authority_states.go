@@ -82,8 +82,7 @@ func (a authorityTester) eachState(f func(name string, id lease.ID, s authorityS
 // answer must be the state at the time of the read, for example Expired if the lease of r has ended.
 func (a authorityTester) requireRecord(name string, r lease.Record, when string) lease.Result {
 	a.Helper()
-	res, err := lease.Inspect(a.ctx, a, name)
-	a.need(err, "read")
+	res := a.read(name)
 	want, got := r.At(res.Now), res.Record
 	isEqual := got.State == want.State
 	if a.can(CanShowRecords) {
@@ -180,8 +179,7 @@ var stateRules = []rule{
 			if epochMayRise(c.before.Record) {
 				want.Epoch = max(want.Epoch, res.Record.Epoch)
 			}
-			after, err := lease.Inspect(p.ctx, a, c.name)
-			p.need(err, "read")
+			after := a.read(c.name)
 			for when, shown := range map[string]lease.Result{"the answer shows": res, "a read after it shows": after} {
 				if want := want.At(shown.Now); !shown.Now.IsZero() && !p.nearlySame(want, shown.Record) {
 					p.Errorf("%s: %s %s, and must show %s", c.what, when, recordText(shown.Record), recordText(want))
@@ -217,8 +215,7 @@ var stateRules = []rule{
 	}},
 	{"A6/a-done-context-changes-no-state", "a request whose context is done already changes nothing, in any state, and gets the context's error", 0, func(p *tester) {
 		a := p.authority()
-		ctx, cancel := context.WithCancel(p.ctx)
-		cancel()
+		ctx := p.doneContext()
 		a.eachCell(func(c stateCase) {
 			p.pass(time.Millisecond) // a renewal at the same instant would have no effect
 			if _, err := a.Do(ctx, c.name, c.req); !errors.Is(err, context.Canceled) {
@@ -232,8 +229,7 @@ var stateRules = []rule{
 		a := p.authority()
 		last := map[string]uint64{}
 		a.eachState(func(name string, _ lease.ID, _ authorityState) {
-			res, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
+			res := a.read(name)
 			last[name] = res.Record.Epoch
 		})
 		p.pass(p.idleTime())
@@ -262,16 +258,14 @@ var stateRules = []rule{
 			if s.state == lease.Expired && !p.can(CanTellTime) {
 				return // an authority without a clock counts the duration only from its first read of the record
 			}
-			res, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
+			res := a.read(name)
 			before[name], ids[name] = res.Record, id
 		})
 		for range 2 {
 			a.reopen()
 			for name, r := range before {
 				if r.ID.IsZero() { // the store may have deleted the record, and then reports the highest epoch of all names
-					res, err := lease.Inspect(p.ctx, a, name)
-					p.need(err, "read")
+					res := a.read(name)
 					r.Epoch = max(r.Epoch, res.Record.Epoch)
 				}
 				res := a.requireRecord(name, r, "after the authority was opened again")

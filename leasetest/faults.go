@@ -94,6 +94,12 @@ func (w *world) revokeReasons() []lease.Code {
 	return []lease.Code{lease.ErrBroken, lease.ErrEnded, lease.ErrNotPresent, lease.ErrIDMismatch}
 }
 
+func (p *tester) doneContext() context.Context {
+	ctx, cancel := context.WithCancel(p.ctx)
+	cancel()
+	return ctx
+}
+
 // endingAfter returns a context that a goroutine cancels after it has slept for d and then called
 // runtime.Gosched n times. In a bubble, many operations take no time, so the time d cannot select a moment
 // during such an operation. The number n selects this moment instead: each call of runtime.Gosched lets the

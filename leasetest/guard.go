@@ -47,17 +47,8 @@ var guardRules = []rule{
 	}},
 	{"G2/advance-waits-for-older-functions", "when advance has returned, no function of an older token is running", 0, func(p *tester) {
 		g := p.guard()
-		running, end := make(chan struct{}), make(chan struct{})
 		var done atomic.Bool
-		go p.guarded(func() {
-			_ = g.Do(lease.TokenOf(1), func() error {
-				close(running)
-				<-end
-				done.Store(true)
-				return nil
-			})
-		})()
-		<-running
+		end := p.occupy(g, 1, func() { done.Store(true) })
 		const advances = 2 // when the second advance starts, the first has already raised the mark
 		advanced := make(chan error, advances)
 		for range advances {
@@ -70,7 +61,7 @@ var guardRules = []rule{
 			})()
 			p.pass(p.Unit)
 		}
-		close(end)
+		end()
 		for range advances {
 			if err := <-advanced; err != nil {
 				p.Errorf("%v", err)
@@ -99,12 +90,7 @@ var guardRules = []rule{
 		old, next := lease.TokenOf(41), lease.TokenOf(42)
 		p.need(g.Advance(next), "advance")
 		for _, err := range []error{g.Do(old, write), g.Advance(old)} {
-			if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
-				p.Errorf("the refusal of %s after %s is %v", old, next, err)
-			}
-			if stale := (*fencing.StaleError)(nil); errors.As(err, &stale) && (stale.Shown != old || stale.Seen != next) {
-				p.Errorf("the refusal of %s after %s names %s as shown and %s as seen", old, next, stale.Shown, stale.Seen)
-			}
+			p.namesBoth(err, old, next)
 		}
 	}},
 	{"G5/a-refusal-after-a-wait-names-both-tokens", "a refusal of a call that waited for a function says which token was shown and which was seen meanwhile", 0, func(p *tester) {
@@ -119,34 +105,21 @@ var guardRules = []rule{
 		}
 		for _, call := range calls {
 			g := p.guard()
-			running, end := make(chan struct{}), make(chan struct{})
 			var others sync.WaitGroup
-			others.Go(p.guarded(func() {
-				_ = g.Do(lease.TokenOf(40), func() error {
-					close(running)
-					<-end
-					return nil
-				})
-			}))
-			<-running
+			end := p.occupy(g, 40, func() {})
 			refusal := make(chan error, 1)
 			go p.guarded(func() { refusal <- call(g) })()
 			p.pass(p.Unit) // the call waits until the running function ends
 			others.Go(p.guarded(func() { _ = g.Advance(next) }))
 			p.pass(p.Unit)
-			close(end)
+			end()
 			err := <-refusal
 			others.Wait()
 			p.history.printf("the call that waited: %v", err)
 			if err == nil {
 				continue // other rules require that the guard refuses this token
 			}
-			if !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
-				p.Errorf("a call under %s waited until %s was seen, and its refusal is %v", old, next, err)
-			}
-			if stale := (*fencing.StaleError)(nil); errors.As(err, &stale) && (stale.Shown != old || stale.Seen != next) {
-				p.Errorf("a call under %s waited until %s was seen, and its refusal names %s as shown and %s as seen", old, next, stale.Shown, stale.Seen)
-			}
+			p.namesBoth(err, old, next)
 		}
 	}},
 	{"G6/the-mark-outlives-idleness", "a guard that was not used for a long time still refuses the tokens that it refused before", 0, func(p *tester) {
@@ -193,15 +166,7 @@ var guardRules = []rule{
 	}},
 	{"G7/waits-for-one-function", "a new holder waits for the function that runs, and for no other that waits too", 0, func(p *tester) {
 		g := p.guard()
-		running, end := make(chan struct{}), make(chan struct{})
-		go p.guarded(func() {
-			_ = g.Do(lease.TokenOf(1), func() error {
-				close(running)
-				<-end
-				return nil
-			})
-		})()
-		<-running
+		end := p.occupy(g, 1, func() {})
 		var older sync.WaitGroup
 		for i := range 3 {
 			older.Go(p.guarded(func() {
@@ -216,7 +181,7 @@ var guardRules = []rule{
 		advanced := make(chan error, 1)
 		go p.guarded(func() { advanced <- g.Advance(lease.TokenOf(2)) })()
 		p.pass(p.Unit)
-		close(end)
+		end()
 		p.need(<-advanced, "advance")
 		older.Wait()
 	}},
@@ -305,6 +270,32 @@ func (p *tester) guard() Guard {
 	g := p.suite.newGuard(p.TB)
 	p.checkMade(g, "newGuard")
 	return g
+}
+
+// occupy lets g run a function under a token of the epoch. The returned function lets that function call f and return.
+func (p *tester) occupy(g Guard, epoch uint64, f func()) (end func()) {
+	running, ended := make(chan struct{}), make(chan struct{})
+	go p.guarded(func() {
+		_ = g.Do(lease.TokenOf(epoch), func() error {
+			close(running)
+			<-ended
+			f()
+			return nil
+		})
+	})()
+	<-running
+	return func() { close(ended) }
+}
+
+// namesBoth requires that the refusal err says that old was shown and next was seen.
+func (p *tester) namesBoth(err error, old, next lease.Token) {
+	p.Helper()
+	if err == nil || !strings.Contains(err.Error(), string(old)) || !strings.Contains(err.Error(), string(next)) {
+		p.Errorf("the refusal of %s after %s is %v", old, next, err)
+	}
+	if stale := (*fencing.StaleError)(nil); errors.As(err, &stale) && (stale.Shown != old || stale.Seen != next) {
+		p.Errorf("the refusal of %s after %s names %s as shown and %s as seen", old, next, stale.Shown, stale.Seen)
+	}
 }
 
 func write() error { return nil }

@@ -18,8 +18,7 @@ var acquireRules = []rule{
 		p.world().join(Holder{Owner: "a"}).acquire()
 	}},
 	{"H1/held-by-another-is-false", "while another holder has the lease, an acquire returns false at once without an error and has no effect", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		a.acquire()
 		began := time.Now()
 		b.requireDenied("that another holds")
@@ -106,8 +105,7 @@ var acquireRules = []rule{
 	}},
 	{"H2/done-context-makes-no-request", "an acquire under a context that is done makes no request and returns the context's error", 0, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
-		ctx, cancel := context.WithCancel(p.ctx)
-		cancel()
+		ctx := p.doneContext()
 		if err := a.requireError(ctx, "under a done context"); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
@@ -118,8 +116,7 @@ var acquireRules = []rule{
 		a.acquire()
 	}},
 	{"H2/contexts-that-end-meanwhile", "an acquire whose context ends meanwhile holds, or leaves nothing behind: no later one returns that another holder has the lease", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, p.slow()), w.join(Holder{Owner: "b"})
+		_, a, b := p.two(p.slow())
 		began := time.Now()
 		a.acquire()
 		took := time.Since(began)
@@ -162,9 +159,7 @@ var acquireRules = []rule{
 		}
 		asked := len(a.requests.sentOf(action))
 		for range 3 {
-			if again := a.acquire(); again != tok {
-				p.Errorf("the token was %q, and is %q", tok, again)
-			}
+			a.requireToken(tok)
 		}
 		if p.can(exactTime) {
 			p.pass(0)
@@ -236,8 +231,7 @@ var idRules = []rule{
 	{"H3/a-grant-long-after-giving-up-is-undone", "the grant of an acquire that was given up is released by its ID, however late its request returns, also after a release", CanUseAuthority, func(p *tester) {
 		for i := range 3 {
 			gate := p.gate()
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			lines := []leasefault.Line[lease.Action]{leasefault.Nth(1, lease.ActionAcquire, ignoreContext(gate))}
 			if i == 2 { // the acquire arrives when a release has been decided, but not answered
 				lines = append(lines, leasefault.Always(lease.ActionRelease, func(ctx context.Context, c *leasefault.Call) error {
@@ -265,8 +259,7 @@ var idRules = []rule{
 		}
 	}},
 	{"H3/a-grant-that-breaks-is-undone", "if an acquire was granted without an answer, and its lease is breaking, a later acquire does not return that another holder has the lease, and the lease is released", CanUseAuthority | CanBreak, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
+		w, a := p.one(leasefault.Nth(1, lease.ActionAcquire, leasefault.FailAnswer))
 		a.requireError(p.ctx, "whose answer was lost")
 		if !w.now().State.Locked() {
 			p.Skipf("the holder releases at once")
@@ -283,8 +276,7 @@ var idRules = []rule{
 	}},
 	{"H3/a-later-acquire-settles-no-earlier-one", "an acquire that is carried out long after its error is undone, though a later acquire under the same ID was refused and abandoned, or was granted and lost", CanUseAuthority | CanBreak, func(p *tester) {
 		for i := range 2 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			b := w.join(Holder{Name: w.name, Owner: "b"})
 			var early *leasefault.Call
 			arrives := func(ctx context.Context) { _ = early.Send(context.WithoutCancel(ctx)) }
@@ -393,8 +385,7 @@ var idRules = []rule{
 	}},
 	{"H7/a-refused-release-may-show-another-own-ID", "if the refusal of a release shows that an earlier ID of the holder is in force, the holder releases that ID without a further call", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
+		w, a := p.one(leasefault.Nth(1, lease.ActionAcquire, leasefault.Detach(p.TB, gate.HoldRequest)))
 		a.abandon(p.D / 20)
 		early := a.requests.proposed()
 		p.pass(2 * p.D) // during this pause, the holder releases the early ID
@@ -422,16 +413,14 @@ var idRules = []rule{
 			reasons = reasons[:1] // the refusal of a renewal shows the record of the lease
 		}
 		for i, itself := range []bool{true, false} { // whether the earlier holder sets TakeOver, too
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a, b := w.join(Holder{Owner: "same", TakeOver: itself}), w.join(Holder{Owner: "same", TakeOver: true})
 			old := a.acquire()
 			if tok := b.acquire(); p.can(hasToken) && tok.Compare(old) <= 0 {
 				p.Errorf("the token is %q, and that of the earlier holder %q", tok, old)
 			}
 			p.pass(p.D / 2)
-			a.requireNotAlive("half a duration after it was taken over")
-			a.requireLostError(a.awaitLosses(1), old, reasons...)
+			a.requireLost(1, "half a duration after it was taken over", old, reasons...)
 			b.requireAliveFor(3*p.D, "after it has taken over")
 			a.requireNotAlive("after it was taken over")
 			a.requireLosses(1)
@@ -458,8 +447,7 @@ var idRules = []rule{
 		} {
 			for range 2 {
 				n++
-				w := p.world()
-				w.name = fmt.Sprint(p.name, n)
+				w := p.worldOf(fmt.Sprint(p.name, n))
 				a, b := w.join(Holder{Name: w.name, Owner: owners[0], TakeOver: true}), w.join(Holder{Name: w.name, Owner: owners[1], TakeOver: true})
 				a.acquire()
 				b.requireDenied("that another owner holds")
@@ -488,8 +476,7 @@ var idRules = []rule{
 	}},
 	{"H3/a-take-over-without-an-answer-is-undone", "a release after a take-over of unknown outcome gives up what that may have got", CanTakeOver | CanChange | CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, p.loseAnswer} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true})
 			b := w.join(Holder{Name: w.name, Owner: "same", TakeOver: true}, leasefault.Nth(1, lease.ActionChange, fault))
 			a.acquire()

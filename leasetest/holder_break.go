@@ -17,24 +17,20 @@ import (
 // breakRules check breaks and hand-overs.
 var breakRules = []rule{
 	{"H13/a-break-is-kept-to-its-end", "a holder keeps a lease that is breaking, under its token, until the break's certain end, and then loses it as broken", canRevoke | CanBreak | CanShowRecords, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		tok := a.acquire()
 		w.revoke(p.D * 3 / 4)
 		began := time.Now() // the break began before this time
 		p.pass(p.D*7/10 - p.Slack)
 		a.requireAlive("before the end of a break")
-		if again := a.acquire(); again != tok {
-			p.Errorf("the token was %q, and is %q while the lease is breaking", tok, again)
-		}
+		a.requireToken(tok)
 		for time.Since(began) < p.D*3/4 {
 			if w.direct != nil && a.CheckAlive() && !w.now().State.Locked() {
 				a.requireNotAlive("when the break is over")
 			}
 			p.pass(p.D / 200)
 		}
-		a.requireNotAlive("when the break is over")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+		a.requireLost(1, "when the break is over", tok, lease.ErrBroken)
 		p.pass(p.D)
 		a.requireLosses(1)
 	}},
@@ -45,25 +41,21 @@ var breakRules = []rule{
 		w.revoke(time.Hour)
 		a.requireAliveFor(time.Hour*9/10, "before the end of a break")
 		p.pass(time.Hour / 10)
-		a.requireNotAlive("when the break is over")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+		a.requireLost(1, "when the break is over", tok, lease.ErrBroken)
 	}},
 	{"H13/an-immediate-break-is-a-loss", "a holder whose lease was broken at once loses it when it learns so", canRevoke, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		tok := a.acquire()
 		w.revoke(0)
 		p.pass(p.D/2 + p.Slack)
-		a.requireNotAlive("half a duration after an immediate break")
-		a.requireLostError(a.awaitLosses(1), tok, w.revokeReasons()...)
+		a.requireLost(1, "half a duration after an immediate break", tok, w.revokeReasons()...)
 	}},
 	{"H13/a-break-of-unknown-end-is-a-loss", "if the answer does not show how long a break lasts, the lease is lost at once, even if it shows the record", CanUseAuthority | CanBreak, func(p *tester) {
 		for i, hide := range []func(res *lease.Result){
 			func(res *lease.Result) { *res = lease.Result{} },
 			func(res *lease.Result) { res.MinRemaining = 0 },
 		} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if *err != nil || req.Action == lease.ActionRead {
 					hide(res)
@@ -73,8 +65,7 @@ var breakRules = []rule{
 			tok := a.acquire()
 			w.revoke(p.D * 9 / 10)
 			p.pass(p.D/2 + p.Slack)
-			a.requireNotAlive("after it learned of a break whose end is not shown")
-			a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+			a.requireLost(1, "after it learned of a break whose end is not shown", tok, lease.ErrBroken)
 		}
 	}},
 	{"H13/the-earliest-end-of-a-break-counts", "if a later answer about a break makes more certain than an earlier one, the lease is lost as broken at the end that the earlier one made certain", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
@@ -114,23 +105,19 @@ var breakRules = []rule{
 		p.pass(sure*3/4 - time.Since(at))
 		a.requireAlive("before the end that the first answer made certain")
 		p.pass(sure - time.Since(at))
-		a.requireNotAlive("at the end that the first answer made certain")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+		a.requireLost(1, "at the end that the first answer made certain", tok, lease.ErrBroken)
 	}},
 	{"H13/a-break-counts-from-the-sending", "what is left of a break is counted from before the request that learned of it, and not from its answer", CanUseAuthority | CanBreak | exactTime, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)))
+		w, a := p.one(leasefault.From(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)))
 		tok := a.acquire()
 		w.revoke(p.D * 3 / 4)
 		p.pass(p.D * 3 / 4)
-		a.requireNotAlive("at the end of the break")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+		a.requireLost(1, "at the end of the break", tok, lease.ErrBroken)
 	}},
 	{"H13/a-signal-is-answered-within-a-tenth-of-an-interval", "a holder that watches its lease asks within a tenth of an interval after every signal, including a signal that follows another one, and a signal without a change", CanUseAuthority | CanBreak | CanShowRecords | exactTime, func(p *tester) {
 		tenth := p.D / 30 // renewals are expected every third of the duration
 		for i := range 12 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			watched := &watchLog{Authority: w.direct, spurious: make(chan struct{}, 1)}
 			w.direct = wrap.Authority(watched, w.direct)
 			a := w.join(Holder{Name: w.name, Owner: "a", TakeOver: p.can(CanTakeOver)}) // with TakeOver, the holder has a reason to watch its lease
@@ -213,8 +200,7 @@ var breakRules = []rule{
 		a.requireNotAlive("a tenth of an interval after a signal of the second watch")
 	}},
 	{"H13/handlers-are-called-at-a-break", "handlers of OnBreaking are called with the end of the lease, and again if that moves earlier, in every term", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		warned := a.recordBreaks()
 		for n := range 2 {
 			before := len(warned())
@@ -247,8 +233,7 @@ var breakRules = []rule{
 		}
 	}},
 	{"H13/a-handler-that-is-unregistered-is-not-called-at-a-break", "a handler of OnBreaking that was unregistered is not called", canRevoke | CanBreak | CanShowRecords | hasOnBreaking, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		stop := a.Lease.(breakNotifier).OnBreaking(func(time.Time) { p.Errorf("a handler that was unregistered was called") })
 		if !stop() || stop() {
 			p.Errorf("stop must be true once")
@@ -277,11 +262,9 @@ var breakRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H14/a-done-context-hands-nothing-over", "a hand-over under a context that is done makes no request and returns the context's error: the giver goes on holding, or has released", hasHandOver | CanChange, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		a.acquire()
-		ctx, cancel := context.WithCancel(p.ctx)
-		cancel()
+		ctx := p.doneContext()
 		if err := a.giver().HandOver(ctx, b.giver().ID()); !errors.Is(err, context.Canceled) {
 			p.Errorf("the error is %v", err)
 		}
@@ -299,8 +282,7 @@ var breakRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H14/a-hand-over-ends-with-its-context", "a hand-over whose context ends returns its error at once, though nothing answers", hasHandOver | CanChange | CanUseAuthority, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionChange, p.loseRequest)), w.join(Holder{Owner: "b"})
+		_, a, b := p.two(leasefault.Nth(1, lease.ActionChange, p.loseRequest))
 		a.acquire()
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/20)
 		defer cancel()
@@ -315,8 +297,7 @@ var breakRules = []rule{
 	}},
 	{"H14/the-belief-ends-with-the-hand-over", "CheckAlive is false from the call of a hand-over on, before the authority is asked, even if its answer is lost", hasHandOver | CanChange | CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, leasefault.FailRequest} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			var a *contender
 			var alive atomic.Bool
 			a = w.join(Holder{Name: w.name, Owner: "a"}, leasefault.Nth(1, lease.ActionChange, leasefault.Chain(leasefault.Before(func() { alive.Store(a.CheckAlive()) }), fault)))
@@ -346,8 +327,7 @@ var breakRules = []rule{
 	}},
 	{"H14/what-is-never-taken-ends-with-its-receiver", "a lease that was handed over and never acquired ends with the release or the close of the receiver", hasHandOver | CanChange, func(p *tester) {
 		for i := range 2 {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a, b, c := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"}), w.join(Holder{Name: w.name, Owner: "c"})
 			a.acquire()
 			p.need(a.giver().HandOver(p.ctx, b.giver().ID()), "hand-over")
@@ -360,8 +340,7 @@ var breakRules = []rule{
 		}
 	}},
 	{"H14/what-is-given-to-an-earlier-ID-ends-with-the-next-acquire", "a lease that was handed over to an ID that the receiver had given up ends with the next acquire of the receiver, which does not return that another holder has it", hasHandOver | CanChange | CanUseAuthority | CanShowRecords, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		w, a, b := p.two()
 		to := b.giver().ID()
 		b.acquire()
 		p.need(b.release(), "release")
@@ -429,8 +408,7 @@ var breakRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H14/what-is-not-held-is-not-handed-over", "a hand-over of a lease that is not held is an error and changes nothing", hasHandOver | CanChange, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		b.acquire()
 		if err := a.giver().HandOver(p.ctx, p.id()); err == nil {
 			p.Errorf("a hand-over of what another holds returned nil")

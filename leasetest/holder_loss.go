@@ -14,8 +14,7 @@ import (
 // lossRules check losses, handlers and contexts.
 var lossRules = []rule{
 	{"H15/a-loss-is-reported-once", "each handler is called exactly once for a loss, with the token and the reason, and once more for the loss of the next term", canLose, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		other := new(lossLog)
 		a.OnLost(other.handle)
 		losses := 3
@@ -26,8 +25,7 @@ var lossRules = []rule{
 			tok := a.acquire()
 			a.lose()
 			p.pass(p.D + p.Slack)
-			a.requireNotAlive("a duration after its last renewal")
-			a.requireLostError(a.awaitLosses(n+1), tok, w.lossReasons()...)
+			a.requireLost(n+1, "a duration after its last renewal", tok, w.lossReasons()...)
 			p.pass(p.D)
 			a.requireLosses(n + 1)
 			if m := len(other.all()); m != n+1 {
@@ -187,8 +185,7 @@ var lossRules = []rule{
 		}
 	}},
 	{"H20/a-bound-context-ends-with-its-term", "a context bound to the holding ends at the loss at the latest, at the release, or at once, each with its cause", canLose | hasWhileHeld, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		bound, stop := lease.WhileHeld(p.ctx, a.Lease)
 		defer stop()
 		if lease.CodeOf(context.Cause(bound)) != lease.ErrNotHeld {
@@ -245,8 +242,7 @@ var panicRules = []rule{
 // heldRules check when the contexts of WhileHeld end, and for how long a Release waits for these contexts.
 var heldRules = []rule{
 	{"H20/a-loss-waits-for-every-context", "after a loss the ID is not released before every context of the term was given back, and is released then", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Owner: "b"})
+		w, a, b := p.two(leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
 		_, giveBack1 := lease.WhileHeld(p.ctx, a.Lease)
 		_, giveBack2 := lease.WhileHeld(p.ctx, a.Lease)
@@ -274,8 +270,7 @@ var heldRules = []rule{
 		w.requireFree("after both contexts were given back")
 	}},
 	{"H20/a-loss-waits-no-longer-than-the-lease", "after a loss, an ID with a context that is never given back is released when the lease has certainly expired, and not earlier", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer))
+		w, a := p.one(leasefault.From(1, lease.ActionRenew, p.loseAnswer))
 		a.acquire()
 		_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()
@@ -322,8 +317,7 @@ var heldRules = []rule{
 			if !p.can(c.needs) {
 				continue
 			}
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a, b := w.join(Holder{Name: w.name, Owner: "a"}, leasefault.From(1, lease.ActionRenew, p.loseAnswer)), w.join(Holder{Name: w.name, Owner: "b"})
 			a.acquire()
 			_, giveBack := lease.WhileHeld(p.ctx, a.Lease)
@@ -382,8 +376,7 @@ var heldRules = []rule{
 		}
 	}},
 	{"H20/no-context-begins-in-the-stop-window", "a context of WhileHeld that is made after the stop window has begun is done at once, and the reason of its cause is stop-window, as that of the contexts before", CanUseAuthority | hasWhileHeld | exactTime, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
+		_, a := p.one(leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 		tok := a.acquire()
 		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()

@@ -134,8 +134,7 @@ var boundRules = []rule{
 		}
 	}},
 	{"H17/a-release-ends-a-break", "a release while the lease is breaking gives it up at once, and is no loss", canRevoke | CanBreak | CanShowRecords, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		w, a, b := p.two()
 		for _, known := range []bool{true, false} {
 			a.acquire()
 			w.revoke(p.D * 9 / 10)
@@ -154,8 +153,7 @@ var boundRules = []rule{
 // waitRules check Wait and the errors for invalid options.
 var waitRules = []rule{
 	{"H21/wait", "wait returns at once if the lease is free, with the context's error if that ends first, and in time when the holder releases", hasWait, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		waiter := b.waiter()
 		p.need(waiter.Wait(p.ctx), "waiting for what is free")
 		a.acquire()
@@ -177,8 +175,7 @@ var waitRules = []rule{
 		b.acquire()
 	}},
 	{"H21/an-error-of-the-authority-ends-no-wait", "a wait whose requests fail returns no error but that of its context", CanUseAuthority | hasWait, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		a.acquire()
 		for _, fault := range []leasefault.Fault{leasefault.FailRequest, leasefault.FailAnswer} {
 			b := w.join(Holder{Owner: "b"}, leasefault.Always(leasefault.Any, fault))
@@ -200,8 +197,7 @@ var waitRules = []rule{
 		for i := range 8 {
 			var hang atomic.Bool
 			gate := p.gate()
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a, b := w.join(Holder{Name: w.name, Owner: "a"}), w.join(Holder{Name: w.name, Owner: "b"}, leasefault.Always(leasefault.Any, leasefault.If(hang.Load, ignoreContext(gate))))
 			a.acquire()
 			hang.Store(i%4 >= 2)

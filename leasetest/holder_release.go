@@ -14,8 +14,7 @@ import (
 // releaseRules check Release and Close.
 var releaseRules = []rule{
 	{"H17/release-gives-up", "after a release that returned nil, another holder can acquire at once", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		for range 3 {
 			a.acquire()
 			p.need(a.release(), "release")
@@ -26,8 +25,7 @@ var releaseRules = []rule{
 		a.requireLosses(0)
 	}},
 	{"H17/a-release-under-a-context-that-it-ends", "a release under a context of WhileHeld returns nil when the lease was released, though the release ends that context", hasWhileHeld, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayAnswer(p.Unit/4))), w.join(Holder{Owner: "b"})
+		_, a, b := p.two(leasefault.Always(lease.ActionRelease, leasefault.DelayAnswer(p.Unit/4)))
 		a.acquire()
 		held, giveBack := lease.WhileHeld(p.ctx, a.Lease)
 		defer giveBack()
@@ -90,8 +88,7 @@ var releaseRules = []rule{
 		}
 	}},
 	{"H17/nothing-to-release-is-nil", "a release of nothing returns nil and makes no request", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		p.need(a.release(), "release of what was never held")
 		b.acquire()
 		a.requireDenied("that another holds")
@@ -105,8 +102,7 @@ var releaseRules = []rule{
 		}
 	}},
 	{"H17/the-first-release-after-a-loss-returns-it", "the first release after a loss returns the loss, and the next one nil; after another acquire none returns it", canLose, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		for _, acquires := range []bool{false, true} {
 			tok := a.acquire()
 			a.lose()
@@ -121,8 +117,7 @@ var releaseRules = []rule{
 		}
 	}},
 	{"H17/release-again-settles", "after an error a release can be called again, and then returns nil", canCut, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		w, a, b := p.two()
 		a.acquire()
 		a.releaseInVain()
 		p.need(a.release(), "second release")
@@ -130,8 +125,7 @@ var releaseRules = []rule{
 		b.acquire()
 	}},
 	{"H17/a-conflict-is-no-release", "a release that the authority refused with a conflict has released nothing: Release returns an error, or sends the release again", CanUseAuthority, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRelease, func(context.Context, *leasefault.Call) error { return lease.ErrConflict }))
+		w, a := p.one(leasefault.Nth(1, lease.ActionRelease, func(context.Context, *leasefault.Call) error { return lease.ErrConflict }))
 		a.acquire()
 		if err := a.release(); err != nil {
 			p.need(a.release(), "release after a conflict")
@@ -139,8 +133,7 @@ var releaseRules = []rule{
 		w.requireFree("after a release that returned nil")
 	}},
 	{"H17/releases-at-once", "of concurrent releases none returns nil before the lease is released", CanUseAuthority, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
+		w, a := p.one(leasefault.Always(lease.ActionRelease, leasefault.DelayRequest(p.D/20)))
 		a.acquire()
 		p.callConcurrently(3, func(i int) {
 			p.Sleep(time.Duration(i) * p.D / 100)
@@ -151,8 +144,7 @@ var releaseRules = []rule{
 	}},
 	{"H17/release-supersedes-an-acquire", "the acquires that are under way when release is called do not hold, and are undone", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer)), w.join(Holder{Owner: "b"})
+		w, a, b := p.two(leasefault.Nth(1, lease.ActionAcquire, gate.HoldAnswer))
 		const calls = 2 // the second call waits for the first call, or returns at once
 		acquired, released := make(chan bool, calls), make(chan error, 1)
 		for range calls {
@@ -178,8 +170,7 @@ var releaseRules = []rule{
 		b.acquire()
 	}},
 	{"H17/a-holder-that-has-lost-releases-nothing-of-others", "if a lease was lost and acquired by another holder, a late release of the first holder does not end the other's lease", canLose, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		a.acquire()
 		a.lose()
 		p.pass(p.D + p.Slack)
@@ -190,8 +181,7 @@ var releaseRules = []rule{
 		b.requireLosses(0)
 	}},
 	{"H18/after-close-nothing-runs", "after close no request is sent, no handler is called, and no acquire is granted", hasClose, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		closer := a.Lease.(closer)
 		a.acquire()
 		p.pass(p.D)
@@ -259,8 +249,7 @@ var releaseRules = []rule{
 	}},
 	{"H18/a-close-ends-with-its-context", "a close whose context ends returns the error of that context at once, though a request ignores its context", CanUseAuthority | hasClose | exactTime, func(p *tester) {
 		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
+		w, a := p.one(leasefault.Nth(1, lease.ActionRenew, ignoreContext(gate)))
 		a.acquire()
 		p.waitReached(gate)
 		ctx, cancel := context.WithTimeout(p.ctx, p.D/50)

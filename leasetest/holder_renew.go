@@ -33,8 +33,7 @@ var beliefRules = []rule{
 			leasefault.Nth(1, lease.ActionAcquire, leasefault.DelayAnswer(p.D/12)),
 			leasefault.Nth(1, lease.ActionRenew, leasefault.DelayAnswer(p.D/12)),
 		} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a := w.join(Holder{Name: w.name, Owner: "a"}, slow, leasefault.From(1+i, lease.ActionRenew, leasefault.FailRequest))
 			a.acquire()
 			p.pass(p.D * 6 / 10)
@@ -64,8 +63,7 @@ var beliefRules = []rule{
 			if d == lease.Infinite && !p.can(CanBeInfinite) {
 				continue
 			}
-			w := p.world()
-			w.name = fmt.Sprint(p.name, d)
+			w := p.worldOf(fmt.Sprint(p.name, d))
 			w.answer(func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining = min(res.MinRemaining, p.D/2) })
 			a := w.join(Holder{Name: w.name, Owner: "a", Duration: d}, leasefault.From(1, lease.ActionRenew, leasefault.FailRequest))
 			sent := time.Now()
@@ -85,8 +83,7 @@ var beliefRules = []rule{
 			{"twice the duration is sure", func(sure time.Duration) time.Duration { return 2 * sure }, p.D},
 			{"the duration is sure", func(sure time.Duration) time.Duration { return sure }, p.D - p.D/2000},
 		} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			w.answer(func(req lease.Request, res *lease.Result, _ *error) {
 				if req.Action == lease.ActionRenew {
 					res.MinRemaining = c.sure(res.MinRemaining)
@@ -135,8 +132,7 @@ var beliefRules = []rule{
 		}
 		w.revoke(0)
 		p.pass(time.Minute)
-		a.requireNotAlive("a minute after it was broken")
-		a.requireLostError(a.awaitLosses(1), tok, lease.ErrBroken)
+		a.requireLost(1, "a minute after it was broken", tok, lease.ErrBroken)
 	}},
 	{"H9/confirmed-is-the-last-answer", "LastConfirmed returns when the request was sent whose answer last showed that the lease is held", hasLastConfirmed | canStall, func(p *tester) {
 		a := p.world().join(Holder{Owner: "a"})
@@ -217,8 +213,7 @@ var beliefRules = []rule{
 
 var renewalRules = []rule{
 	{"H11/held-as-long-as-it-is-renewed", "a lease that is not broken stays held, under the same token", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		tok := a.acquire()
 		for i := range 6 {
 			if p.Bubble && i == 5 {
@@ -226,9 +221,7 @@ var renewalRules = []rule{
 			}
 			a.requireAliveFor(p.D, "with nothing in its way")
 			b.requireDenied("that another holds")
-			if again := a.acquire(); again != tok {
-				p.Errorf("the token was %q, and is %q", tok, again)
-			}
+			a.requireToken(tok)
 		}
 		a.requireLosses(0)
 	}},
@@ -279,8 +272,7 @@ var renewalRules = []rule{
 			if what == "a grant" {
 				hold = ignoreContextOfAnswer(gate)
 			}
-			w := p.world()
-			w.name = p.name + what
+			w := p.worldOf(p.name + what)
 			a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, hold), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 			tok := a.acquire()
 			ends := a.sentAt(lease.ActionAcquire, 1).Add(p.D)
@@ -303,14 +295,12 @@ var renewalRules = []rule{
 			}
 			gate.Open()
 			p.pass(max(p.D/1000, time.Until(ends)))
-			a.requireNotAlive("at the end, after " + what + " as the late answer to a renewal that was given up")
-			a.requireLostError(a.awaitLosses(1), tok, reasons...)
+			a.requireLost(1, "at the end, after "+what+" as the late answer to a renewal that was given up", tok, reasons...)
 		}
 	}},
 	{"H11/a-newer-token-under-the-own-ID-is-a-loss", "if the answer to a renewal shows the holder's ID in force with a newer token, the lease is lost: as over if that may be a late acquire of the holder, and else as taken-over", CanUseAuthority | CanShowRecords, func(p *tester) {
 		for i, reason := range []lease.Code{lease.ErrTakenOver, lease.ErrEnded} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			var early *leasefault.Call
 			var lines []leasefault.Line[lease.Action]
 			if reason == lease.ErrEnded {
@@ -337,8 +327,7 @@ var renewalRules = []rule{
 				p.history.printf("== the first acquire of a arrives: %v", early.Send(context.WithoutCancel(p.ctx)))
 			}
 			p.pass(p.D/2 + p.Slack)
-			a.requireNotAlive("after a renewal that showed its ID with a newer token")
-			a.requireLostError(a.awaitLosses(1), tok, reason)
+			a.requireLost(1, "after a renewal that showed its ID with a newer token", tok, reason)
 		}
 	}},
 	{"H11/errors-are-retried", "a renewal that errs, hangs, or whose answer is lost is not a loss, whether or not it was carried out, and even if its error has the code conflict or corrupt: it is retried until the lease is no longer certain", CanUseAuthority, func(p *tester) {
@@ -363,8 +352,7 @@ var renewalRules = []rule{
 	}},
 	{"H11/a-refusal-that-shows-the-own-ID-is-no-loss", "a refusal whose record shows the holder's ID in force is not a loss, even if nothing is certain about the time that remains, and the lease is renewed again", CanUseAuthority | CanShowRecords, func(p *tester) {
 		for _, certain := range []bool{true, false} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, certain)
+			w := p.worldOf(fmt.Sprint(p.name, certain))
 			var n atomic.Int32
 			w.answer(func(req lease.Request, res *lease.Result, err *error) {
 				if req.Action != lease.ActionRenew || n.Add(1) != 2 {
@@ -382,14 +370,12 @@ var renewalRules = []rule{
 		}
 	}},
 	{"H11/a-refusal-is-a-loss", "a renewal that is refused because another has the lease is a loss at once", canRevoke, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		w, a, b := p.two()
 		tok := a.acquire()
 		w.revoke(0)
 		b.acquire()
 		p.pass(p.D/2 + p.Slack)
-		a.requireNotAlive("after its renewal was refused")
-		a.requireLostError(a.awaitLosses(1), tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrEnded)...)
+		a.requireLost(1, "after its renewal was refused", tok, append(w.revokeReasons(), lease.ErrIDMismatch, lease.ErrEnded)...)
 		b.requireAliveFor(2*p.D, "after it followed another")
 		a.requireLosses(1)
 	}},
@@ -403,9 +389,7 @@ var renewalRules = []rule{
 			a.mend()
 			a.requireAliveFor(p.D/2, "after it was cut off for a quarter of the duration")
 		}
-		if again := a.acquire(); again != tok {
-			p.Errorf("the token was %q, and is %q", tok, again)
-		}
+		a.requireToken(tok)
 		a.requireLosses(0)
 	}},
 	{"H11/first-renewals-are-spread", "holders that acquire together do not send their first renewals together, after a first acquire and after a later one", CanUseAuthority | exactTime, func(p *tester) {
@@ -468,8 +452,7 @@ var renewalRules = []rule{
 			if i/2%2 == 1 {
 				arrives = p.D * 7 / 5 // after the holder has abandoned the renewal
 			}
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			began := time.Now()
 			var late, committed atomic.Bool
 			a := w.join(Holder{Name: w.name, Owner: "a"},
@@ -526,8 +509,7 @@ var renewalRules = []rule{
 	}},
 	{"H19/an-answer-prolongs-no-other-term", "the answer to a renewal of an earlier term adds nothing to what a later one believes", CanUseAuthority, func(p *tester) {
 		gate := p.gate()
-		w := p.world()
-		a := w.join(Holder{Owner: "a"}, leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
+		_, a := p.one(leasefault.Nth(1, lease.ActionRenew, ignoreContextOfAnswer(gate)), leasefault.From(2, lease.ActionRenew, leasefault.FailRequest))
 		a.acquire()
 		p.waitReached(gate)
 		p.pass(p.D / 20)

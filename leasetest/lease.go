@@ -64,6 +64,26 @@ func (p *tester) world() *world {
 	return &world{p, p.history.delays.authority(a)}
 }
 
+// worldOf returns a world of which each lease has the given name by default.
+func (p *tester) worldOf(name string) *world {
+	p.name = name
+	return p.world()
+}
+
+// The method one returns a world and one lease in it, with the owner "a" and the given faults.
+func (p *tester) one(lines ...leasefault.Line[lease.Action]) (*world, *contender) {
+	p.Helper()
+	w := p.world()
+	return w, w.join(Holder{Owner: "a"}, lines...)
+}
+
+// The method two returns a world and two leases in it, of which the first has the given faults.
+func (p *tester) two(lines ...leasefault.Line[lease.Action]) (w *world, a, b *contender) {
+	p.Helper()
+	w, a = p.one(lines...)
+	return w, a, w.join(Holder{Owner: "b"})
+}
+
 func (p *tester) gate() *leasefault.Gate {
 	g := new(leasefault.Gate)
 	p.gates = append(p.gates, g)
@@ -238,6 +258,14 @@ func (p *contender) requireNotAlive(when string) {
 	}
 }
 
+// requireToken requires that an acquire returns the token tok, which the contender holds.
+func (p *contender) requireToken(tok lease.Token) {
+	p.w.Helper()
+	if again := p.acquire(); again != tok {
+		p.w.Errorf("%s: the token was %q, and is %q", p.who, tok, again)
+	}
+}
+
 // requireNotAliveFor requires that CheckAlive returns false until d has passed.
 func (p *contender) requireNotAliveFor(d time.Duration, since string) {
 	p.w.Helper()
@@ -307,6 +335,13 @@ func (p *contender) requireLosses(n int) error {
 		return nil
 	}
 	return errs[n-1]
+}
+
+// requireLost requires that CheckAlive returns false and that the n-th loss is reported, as by requireLostError.
+func (p *contender) requireLost(n int, when string, tok lease.Token, reasons ...lease.Code) {
+	p.w.Helper()
+	p.requireNotAlive(when)
+	p.requireLostError(p.awaitLosses(n), tok, reasons...)
 }
 
 func (p *contender) loseNth(n int) {

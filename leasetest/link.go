@@ -181,6 +181,23 @@ func (p pause) isReached(done <-chan struct{}) bool {
 	}
 }
 
+// The method during makes the call, and holds its message with the number nth back while f runs. The function
+// f may end the pause before it returns. If the call has no such message, f does not run.
+func (l *link) during(nth int, hold func(pause, context.Context, func() error) error, call func(), f func(end func())) {
+	here, done := newPause(), make(chan struct{})
+	l.disturb(nth, func(ctx context.Context, send func() error) error { return hold(here, ctx, send) })
+	go l.p.guarded(func() {
+		defer close(done)
+		call()
+	})()
+	if here.isReached(done) {
+		f(here.end)
+	}
+	here.end()
+	<-done
+	l.restore()
+}
+
 // linkedAuthority returns an authority that sends its messages through the returned link.
 func (p *tester) linkedAuthority() (authorityTester, *link) {
 	l := &link{p: p}

@@ -86,10 +86,14 @@ var ruleBugs = []namedBug{
 		}
 	}), "H13/a-signal-is-answered-within-a-tenth-of-an-interval"},
 	{"proposes the ID that it told again", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
-		return &sameID{Authority: over}
+		return sameID(over)
 	}), "H6/each-term-has-its-ID"},
 	{"takes over what has no owner", sessionsOver("", func(over lease.Authority, h Holder) lease.Authority {
-		return takesFor(over, h.Owner, func(one, _ string) bool { return one == "" })
+		return leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil && res.Record.Owner == "" {
+				res.Record.Owner = h.Owner
+			}
+		})
 	}), "H8/take-over-spares-what-has-no-owner"},
 	{"takes a conflict for a release", sessionsOver("", func(over lease.Authority, _ Holder) lease.Authority {
 		return leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {

@@ -52,7 +52,7 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "takes over unasked":
 		h.TakeOver = h.TakeOver || h.Owner != ""
 	case "forgets a take-over without an answer":
-		over = keepsChanged{over, new(atomic.Bool), func(err error) bool { return err != nil && !lease.CodeOf(err).Refusal() }}
+		over = keepsChanged(over, func(err error) bool { return err != nil && !lease.CodeOf(err).Refusal() })
 	case "does not see that it was taken over":
 		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
 			if *err != nil && req.Action == lease.ActionRenew {
@@ -92,15 +92,25 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 			}
 		})
 	case "sends however many requests hang":
-		over = forgetful{over}
+		over = wrongAuthority{over, forgetful}
 	case "keeps what it could not hand over":
-		over = keepsChanged{over, new(atomic.Bool), func(err error) bool { return lease.CodeOf(err).Refusal() }}
+		over = keepsChanged(over, func(err error) bool { return lease.CodeOf(err).Refusal() })
 	case "takes over in any case":
-		over = takesFor(over, h.Owner, strings.EqualFold)
+		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
+			if *err != nil && strings.EqualFold(res.Record.Owner, h.Owner) {
+				res.Record.Owner = h.Owner
+			}
+		})
 	case "releases what was granted only":
-		over = &releasesGranted{Authority: over, granted: map[lease.ID]bool{}}
+		over = releasesGranted(over)
 	case "watches once":
-		over = &watchesOnce{Authority: over}
+		var watches atomic.Int32
+		over = leasefault.Lossy(over, func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
+			if watches.Add(1) > 1 {
+				return nil, errors.New("it has watched before")
+			}
+			return watch(ctx)
+		})
 	case "keeps a break that is certain of nothing":
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil && res.Record.State == lease.Breaking && res.MinRemaining == 0 {
@@ -108,11 +118,17 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 			}
 		})
 	case "an answer reaches any later term":
-		over = &mixesAnswers{Authority: over}
+		over = mixesAnswers(over)
 	case "tries a release once":
-		over = &releasesOnce{Authority: over, tried: map[lease.ID]bool{}}
+		over = releasesOnce(over)
 	case "releases a broken infinite lease after a minute":
-		over = releasesLater{over, time.Minute}
+		over = wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
+			res, err := do(ctx, name, req)
+			if req.Action == lease.ActionRenew && lease.CodeOf(err) == lease.ErrBroken {
+				time.AfterFunc(time.Minute, func() { _, _ = do(context.WithoutCancel(ctx), name, release(req.ID)) })
+			}
+			return res, err
+		}}
 	}
 	b := &buggySession{bug: bug, over: over, handing: make(chan struct{}, 1)}
 	var stopWindow, interval time.Duration
@@ -122,7 +138,13 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	case "has its stop window in name only":
 		stopWindow = -1
 	case "believes a renewal that it had given up":
-		over = lateGrants{over, func(sure time.Duration) { b.believes.Store(time.Now().Add(sure).UnixNano()) }}
+		over = wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
+			res, err := do(ctx, name, req)
+			if req.Action == lease.ActionRenew && err == nil && ctx.Err() != nil {
+				b.believes.Store(time.Now().Add(res.MinRemaining).UnixNano())
+			}
+			return res, err
+		}}
 	case "believes the last answer about a break":
 		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
 			if *err != nil && res.Record.State == lease.Breaking {
@@ -149,44 +171,41 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	return b
 }
 
-// sameID proposes the same ID in every acquire.
-type sameID struct {
-	lease.Authority
-	mu     sync.Mutex
-	id     lease.ID // the only ID that is sent
-	latest lease.ID // the ID that it stands for
-}
+// The following functions give a session a bug by what they do between it and its authority.
 
-func (a *sameID) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if req.Action == lease.ActionAcquire {
-		if a.latest = req.Proposed; a.id.IsZero() {
-			a.id = req.Proposed
+// sameID proposes the same ID in every acquire.
+func sameID(over lease.Authority) lease.Authority {
+	var mu sync.Mutex
+	var id, latest lease.ID // the only ID that is sent, and the ID that it stands for
+	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if req.Action == lease.ActionAcquire {
+			if latest = req.Proposed; id.IsZero() {
+				id = req.Proposed
+			}
+			req.Proposed = id
 		}
-		req.Proposed = a.id
-	}
-	if req.ID == a.latest && !req.ID.IsZero() {
-		req.ID = a.id
-	}
-	res, err := a.Authority.Do(ctx, name, req)
-	if res.Record.ID == a.id {
-		res.Record.ID = a.latest
-	}
-	return res, err
+		if req.ID == latest && !req.ID.IsZero() {
+			req.ID = id
+		}
+		res, err := do(ctx, name, req)
+		if res.Record.ID == id {
+			res.Record.ID = latest
+		}
+		return res, err
+	}}
 }
 
 // forgetful returns when the context of a request is done, whether or not the request has returned.
-type forgetful struct{ lease.Authority }
-
-func (a forgetful) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+func forgetful(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
 	type answer struct {
 		res lease.Result
 		err error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		res, err := a.Authority.Do(ctx, name, req)
+		res, err := do(ctx, name, req)
 		answers <- answer{res, err}
 	}()
 	select {
@@ -197,22 +216,74 @@ func (a forgetful) Do(ctx context.Context, name string, req lease.Request) (leas
 	}
 }
 
-// keepsChanged sends no release after a change with an error that f selects.
-type keepsChanged struct {
-	lease.Authority
-	keeps *atomic.Bool
-	f     func(err error) bool
+// keepsSome sends no release for which the function keeps returns true, and tells the function sent what else was sent.
+func keepsSome(over lease.Authority, keeps func(lease.ID) bool, sent func(lease.Request, error)) lease.Authority {
+	var mu sync.Mutex
+	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
+		mu.Lock()
+		kept := req.Action == lease.ActionRelease && keeps(req.ID)
+		mu.Unlock()
+		if kept {
+			return lease.Result{Now: time.Now()}, nil
+		}
+		res, err := do(ctx, name, req)
+		mu.Lock()
+		defer mu.Unlock()
+		sent(req, err)
+		return res, err
+	}}
 }
 
-func (a keepsChanged) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRelease && a.keeps.Load() {
-		return lease.Result{Now: time.Now()}, nil
-	}
-	res, err := a.Authority.Do(ctx, name, req)
-	if req.Action == lease.ActionChange {
-		a.keeps.Store(a.f(err))
-	}
-	return res, err
+// keepsChanged sends no release after a change with an error that f selects.
+func keepsChanged(over lease.Authority, f func(err error) bool) lease.Authority {
+	keeps := false
+	return keepsSome(over, func(lease.ID) bool { return keeps }, func(req lease.Request, err error) {
+		if req.Action == lease.ActionChange {
+			keeps = f(err)
+		}
+	})
+}
+
+// releasesGranted sends a release only for an ID whose acquire was answered with a grant.
+func releasesGranted(over lease.Authority) lease.Authority {
+	granted := map[lease.ID]bool{}
+	return keepsSome(over, func(id lease.ID) bool { return !granted[id] }, func(req lease.Request, err error) {
+		if req.Action == lease.ActionAcquire && err == nil {
+			granted[req.Proposed] = true
+		}
+	})
+}
+
+// releasesOnce sends one release for each ID.
+func releasesOnce(over lease.Authority) lease.Authority {
+	tried := map[lease.ID]bool{}
+	return keepsSome(over, func(id lease.ID) bool {
+		again := tried[id]
+		tried[id] = true
+		return again
+	}, func(lease.Request, error) {})
+}
+
+// mixesAnswers answers a renewal with the late refusal of a renewal of an earlier term, if there is one.
+func mixesAnswers(over lease.Authority) lease.Authority {
+	var mu sync.Mutex
+	var newest lease.ID // the last proposed ID
+	var late error      // the refusal; nil if there is none
+	var lateRes lease.Result
+	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
+		res, err := do(ctx, name, req)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case req.Action == lease.ActionAcquire:
+			newest = req.Proposed
+		case req.Action == lease.ActionRenew && req.ID != newest && lease.CodeOf(err).Refusal():
+			lateRes, late = res, err
+		case req.Action == lease.ActionRenew && late != nil:
+			res, err, late = lateRes, late, nil
+		}
+		return res, err
+	}}
 }
 
 func (b *buggySession) OnLost(f func(error)) (stop func() bool) {

@@ -123,9 +123,7 @@ var storeRecordRules = []rule{
 // authorityRecordRules check the records of authorities.
 var authorityRecordRules = []rule{
 	{"R2/what-cannot-be-read-is-an-error", "every request for a lease whose record cannot be read gets an error that names the lease, and is neither granted nor refused", hasCorruptAuthority, func(p *tester) {
-		a := p.authority()
-		id := p.id()
-		a.grant(acquire(id, p.D))
+		a, id := p.held()
 		a.corrupt(p.name)
 		for _, req := range []lease.Request{
 			{Action: lease.ActionRead}, renew(id), {Action: lease.ActionChange, ID: id, Proposed: p.id()}, release(id),
@@ -142,8 +140,7 @@ var authorityRecordRules = []rule{
 		}
 	}},
 	{"R3/what-is-granted-is-shown", "an owner and a duration are shown as they were given, and a renewal and a break change neither", CanShowRecords, func(p *tester) {
-		a := p.authority()
-		id := p.id()
+		a, id := p.authority(), p.id()
 		durations := []time.Duration{p.D, 100*24*time.Hour + 1, p.D, p.D}
 		if p.Limits.MaxDuration > 0 {
 			durations[1] = p.Limits.MaxDuration

@@ -69,8 +69,7 @@ var runRules = []rule{
 		b.requireLosses(0)
 	}},
 	{"N2/renewed-until-the-function-returns", "the lease is renewed until the function has returned, though its context ended before, and then released", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		ctx, cancel := context.WithCancel(p.ctx)
 		_ = session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
 			cancel()
@@ -82,8 +81,7 @@ var runRules = []rule{
 		b.acquire()
 	}},
 	{"N3/a-panic-leaves-no-lease", "the lease of a function that panicked is free at once", 0, func(p *tester) {
-		w := p.world()
-		a, b := w.join(Holder{Owner: "a"}), w.join(Holder{Owner: "b"})
+		_, a, b := p.two()
 		func() {
 			defer func() { _ = recover() }()
 			_ = session.Run(p.ctx, a.Lease, func(context.Context, lease.Token) error { panic("a function of the suite panics") }, silentOptions)
@@ -101,8 +99,7 @@ var runRules = []rule{
 			{leasefault.Always(lease.ActionAcquire, answerUnknown(lease.ErrCorrupt))},
 			{leasefault.Always(lease.ActionAcquire, leasefault.FailAnswer), leasefault.Always(lease.ActionRelease, leasefault.FailRequest)},
 		} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a := w.join(Holder{Name: w.name, Owner: "a"}, script...)
 			ctx, cancel := context.WithTimeout(p.ctx, p.D/4)
 			err := session.Run(ctx, a.Lease, func(context.Context, lease.Token) error {
@@ -127,8 +124,7 @@ var runRules = []rule{
 	}},
 	{"N3/a-single-attempt-without-an-answer-leaves-no-lease", "a run that makes one attempt, and gets no answer, releases what it may have got", CanUseAuthority, func(p *tester) {
 		for i, fault := range []leasefault.Fault{leasefault.FailAnswer, answerUnknown(lease.ErrConflict), answerUnknown(lease.ErrCorrupt)} {
-			w := p.world()
-			w.name = fmt.Sprint(p.name, i)
+			w := p.worldOf(fmt.Sprint(p.name, i))
 			a := w.join(Holder{Owner: "a"}, leasefault.Always(lease.ActionAcquire, fault))
 			ran, err := session.TryRun(p.ctx, a.Lease, func(context.Context, lease.Token) error {
 				p.Errorf("the function runs, and no acquire was answered")
@@ -161,8 +157,7 @@ var runRules = []rule{
 		}
 	}},
 	{"N1/a-single-attempt-runs-nothing-beside-a-living-holder", "a run that makes one attempt does not call its function while another holder lives, even if the refusal does not show that", CanUseAuthority | CanShowRecords, func(p *tester) {
-		w := p.world()
-		a := w.join(Holder{Owner: "a"})
+		w, a := p.one()
 		a.acquire()
 		var reads atomic.Int32 // the reads that the other holder has sent
 		w.answer(func(req lease.Request, res *lease.Result, err *error) {

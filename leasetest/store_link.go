@@ -64,24 +64,16 @@ var storeLinkRules = []rule{
 			p.history.printf("== the answer to message %d of an earlier load is late", nth)
 			name := fmt.Sprint(p.name, "/", p.id())
 			old := s.putLeased(name, 100*p.D)
-			here := newPause()
-			l.disturb(nth, here.answer)
-			done := make(chan struct{})
-			go p.guarded(func() {
-				defer close(done)
+			l.during(nth, pause.answer, func() {
 				_, _ = s.bare.Load(s.ctx, name) // the delay is on purpose, so it is not measured
-			})()
-			if here.isReached(done) {
-				time.AfterFunc(p.D/8, here.end)
+			}, func(end func()) {
+				time.AfterFunc(p.D/8, end)
 				next := s.leased(old, 100*p.D)
 				_, err := writer.swap(name, writer.load(name), next) // the swap may wait for the other load
 				if seen := s.load(name); err == nil && seen.Record.ID != next.ID {
 					p.Errorf("a load after the swap returns %s", recordText(seen.Record))
 				}
-			}
-			here.end()
-			<-done
-			l.restore()
+			})
 		}
 	}},
 	{"S5/a-late-swap-conflicts-once-the-state-is-over", "a swap does not replace a record that has come to its until while a message of the swap was late", hasConnect | hasAnother | CanTellTime, func(p *tester) {

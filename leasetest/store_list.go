@@ -465,12 +465,10 @@ var authorityListRules = []rule{
 		p.need(err, "release")
 		delete(held, a.name+"/4")
 		for _, prefix := range []string{a.name + "/", ""} {
-			before, err := lease.Inspect(a.ctx, a, a.name)
-			p.need(err, "read")
+			before := a.read(a.name)
 			entries := p.list(a.bare, prefix)
 			for _, name := range slices.Sorted(maps.Keys(held)) {
-				res, err := lease.Inspect(a.ctx, a, name)
-				p.need(err, "read")
+				res := a.read(name)
 				e, ok := entries[name]
 				// Reading a long list can take longer than the duration of a lease, so the lease may have
 				// ended between its list entry and the read.
@@ -517,8 +515,7 @@ var authorityListRules = []rule{
 		var expired []string
 		ids := map[string]lease.ID{}
 		a.eachState(func(name string, id lease.ID, s authorityState) {
-			res, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
+			res := a.read(name)
 			if s.state == lease.Available && res.Record.ID.IsZero() {
 				return // an unknown name has no ID, and its epoch may rise without a grant
 			}
@@ -548,15 +545,13 @@ var authorityListRules = []rule{
 		a := p.authority()
 		for i, c := range p.excessiveRecords() {
 			name := fmt.Sprint(p.name, "/", i)
-			res, err := lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
+			res := a.read(name)
 			r := c.Record
 			r.Until = res.Now.Add(c.claims)
 			p.history.printf("== the record of %q becomes %s, %s", name, outcomeText(r, nil), c.what)
 			p.Options.Authority.Put(p.TB, a.bare, name, r)
 			shown := p.list(a.bare, p.name+"/")[name].Record
-			res, err = lease.Inspect(p.ctx, a, name)
-			p.need(err, "read")
+			res = a.read(name)
 			if shown != res.Record {
 				p.Errorf("%s: the list shows %s, and a read %s", c.what, recordText(shown), recordText(res.Record))
 			}

@@ -50,7 +50,7 @@ func TestSoundThoughUnusual(t *testing.T) {
 			return listed{&rising{Store: m}, m, m}
 		}, 0, false},
 		"the names share one counter of versions": {func() lease.Store {
-			return counted{&Shelf{start: time.Now(), snaps: map[string]lease.Snapshot{}}}
+			return counted{NewShelf(nil).(*Shelf)}
 		}, late, false},
 		"a clock of 500 ms, which is its uncertainty": {func() lease.Store {
 			m := memory.New(&memory.Options{Clock: coarse{leasefault.NewClock(), time.Second / 2}})

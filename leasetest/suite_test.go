@@ -24,6 +24,12 @@ type usual struct{ *memory.Store }
 
 func (u usual) Authority() lease.Authority { return lease.NewAuthority(u.Store) }
 
+// The store and the authority of the examples pass.
+func TestExamples(t *testing.T) {
+	leasetest.TestStore(t, NewShelf, &leasetest.Options{Bubble: true})
+	leasetest.TestAuthority(t, NewClerk, &leasetest.Options{Bubble: true})
+}
+
 func TestMemoryStore(t *testing.T) {
 	var clock *leasefault.Clock
 	leasetest.TestStore(t, func(testing.TB) lease.Store {
