@@ -80,10 +80,18 @@ func TestAbilitiesArePassedOn(t *testing.T) {
 		}{plain, watches, lists},
 	} {
 		a := lease.NewAuthority(s)
-		_, isWatcher := a.(lease.Watcher)
+		w, isWatcher := a.(lease.Watcher)
 		_, isLister := a.(lease.Lister)
 		if isWatcher != (what == "watches" || what == "both") || isLister != (what == "lists" || what == "both") {
 			t.Errorf("%s: Watcher %v, Lister %v", what, isWatcher, isLister)
+		}
+		if isWatcher {
+			if _, err := w.Watch(t.Context(), "a"); err == nil || err.Error() != "watching a" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if what != "lists" {
+			do(t, plain, a, acquireB, "load", lease.ErrHeldByOther)
 		}
 	}
 }
