@@ -1,6 +1,7 @@
 package leasefault_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/fencedlease/lease"
@@ -51,14 +52,8 @@ func TestWrappersPassOn(t *testing.T) {
 				lease.Limiter
 			}{full, full, full},
 		} {
-			_, watches := inner.(lease.Watcher)
-			_, limits := inner.(lease.Limiter)
-			_, passesWatch := wrap(inner).(lease.Watcher)
-			_, passesLimits := wrap(inner).(lease.Limiter)
-			_, lists := inner.(lease.Lister)
-			_, passesList := wrap(inner).(lease.Lister)
-			if watches != passesWatch || limits != passesLimits || lists != passesList {
-				t.Errorf("%s of %s: Watcher %v, Limiter %v, Lister %v", name, what, passesWatch, passesLimits, passesList)
+			if got, want := abilities(wrap(inner)), abilities(inner); got != want {
+				t.Errorf("%s of %s: %s, want %s", name, what, got, want)
 			}
 		}
 	}
@@ -82,13 +77,17 @@ func TestWrappersPassOn(t *testing.T) {
 				lease.Lister
 			}{full, full.(lease.Lister)},
 		} {
-			_, watches := inner.(lease.Watcher)
-			_, passesWatch := wrap(inner).(lease.Watcher)
-			_, lists := inner.(lease.Lister)
-			_, passesList := wrap(inner).(lease.Lister)
-			if watches != passesWatch || lists != passesList {
-				t.Errorf("%s of %s: Watcher %v, Lister %v", name, what, passesWatch, passesList)
+			if got, want := abilities(wrap(inner)), abilities(inner); got != want {
+				t.Errorf("%s of %s: %s, want %s", name, what, got, want)
 			}
 		}
 	}
+}
+
+// abilities returns which optional methods a store or an authority has.
+func abilities(v any) string {
+	_, watches := v.(lease.Watcher)
+	_, limits := v.(lease.Limiter)
+	_, lists := v.(lease.Lister)
+	return fmt.Sprintf("Watcher %v, Limiter %v, Lister %v", watches, limits, lists)
 }

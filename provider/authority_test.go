@@ -64,31 +64,6 @@ func TestFromAuthority(t *testing.T) {
 	})
 }
 
-// If a shared lease ends, it ends for all callers that share it.
-func TestSharedLeaseEndsForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r provider.Registry
-		register(t, &r, "memory", provider.FromAuthority(lease.NewAuthority(memory.New(nil)), nil))
-		mine, same := get(t, &r, "memory", "jobs", "one"), get(t, &r, "memory", "jobs", "one")
-		for name, end := range map[string]func() error{
-			"Release": func() error { return same.Release(t.Context()) },
-			"Run": func() error {
-				return session.Run(t.Context(), same, func(context.Context, lease.Token) error { return nil }, nil)
-			},
-		} {
-			if ok, err := mine.Acquire(t.Context()); !ok || err != nil || !same.CheckAlive() {
-				t.Fatalf("%s: %v, %v, shared %v", name, ok, err, same.CheckAlive())
-			}
-			if err := end(); err != nil || mine.CheckAlive() {
-				t.Errorf("%s: %v, alive %v", name, err, mine.CheckAlive())
-			}
-		}
-		if err := r.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // The owner and the times of a Session come from the Registry, and all other options from the caller, whose
 // options FromAuthority does not change.
 func TestFromAuthorityTakesOptions(t *testing.T) {

@@ -56,31 +56,21 @@ func get(t testing.TB, r *provider.Registry, kind, name, owner string) lease.Lea
 	return l
 }
 
-// LeaseProviderSpec: a Registry passes the name, the owner and the times to the lease.
-func TestLeasePassesNameOwnerAndSettings(t *testing.T) {
-	want := provider.Settings{Duration: 100 * time.Second, RenewInterval: time.Second, RequestTimeout: 2 * time.Second, RetryDelay: 3 * time.Second}
-	r, err := provider.New(&want)
-	if err != nil {
+// LeaseProviderSpec: a Registry passes the name, the owner and the times to the lease, with the defaults of the times
+// that are not specified.
+func TestLeasePassesItsArguments(t *testing.T) {
+	set := provider.Settings{Duration: 100 * s, RenewInterval: s, RequestTimeout: 2 * s, RetryDelay: 3 * s}
+	defaults := provider.Settings{Duration: 30 * s, RenewInterval: 10 * s, RequestTimeout: 5 * s, RetryDelay: 2500 * time.Millisecond}
+	bySettings, err1 := provider.New(&set)
+	byNil, err2 := provider.New(nil)
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "kind", newFake)
-	l := get(t, r, "kind", "name", "owner").(*fake)
-	if l.name != "name" || l.owner != "owner" || l.settings != want {
-		t.Errorf("made %q of %q with %+v", l.name, l.owner, l.settings)
-	}
-}
-
-// LeaseProviderSpec: a Registry fills in the defaults of the times that are not specified.
-func TestLeasePassesDefaults(t *testing.T) {
-	want := provider.Settings{Duration: 30 * time.Second, RenewInterval: 10 * time.Second, RequestTimeout: 5 * time.Second, RetryDelay: 2500 * time.Millisecond}
-	byNil, err := provider.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, r := range map[string]*provider.Registry{"zero": new(provider.Registry), "nil": byNil} {
+	for r, want := range map[*provider.Registry]provider.Settings{bySettings: set, byNil: defaults, new(provider.Registry): defaults} {
 		register(t, r, "kind", newFake)
-		if got := get(t, r, "kind", "name", "owner").(*fake).settings; got != want || r.Settings() != want {
-			t.Errorf("%s: %+v, %+v; want %+v", name, got, r.Settings(), want)
+		l := get(t, r, "kind", "name", "owner").(*fake)
+		if l.name != "name" || l.owner != "owner" || l.settings != want || r.Settings() != want {
+			t.Errorf("made %q of %q with %+v, %+v; want %+v", l.name, l.owner, l.settings, r.Settings(), want)
 		}
 	}
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
@@ -111,43 +109,6 @@ func TestExitCode(t *testing.T) {
 	if !strings.Contains(said.String(), "another process does not see them") {
 		t.Errorf("the program does not say that its leases are in memory:\n%s", said.String())
 	}
-}
-
-// An answer other than a success is logged as an error.
-func TestErrorOfTheService(t *testing.T) {
-	for _, code := range []int{http.StatusBadRequest, http.StatusInternalServerError} {
-		failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
-		logged := make(chan string, 100)
-		log.SetOutput(writer(logged))
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		ended := make(chan error)
-		go func() { ended <- run(ctx, memory.New(nil), failing.URL) }()
-		for found := false; !found; {
-			select {
-			case text := <-logged:
-				found = strings.Contains(text, http.StatusText(code))
-			case <-ctx.Done():
-				t.Fatalf("%d is not logged", code)
-			}
-		}
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		log.SetOutput(os.Stderr)
-		failing.Close()
-	}
-}
-
-// A writer sends each text to its channel, but drops the text if the channel is full.
-type writer chan string
-
-func (w writer) Write(p []byte) (int, error) {
-	select {
-	case w <- string(p):
-	default:
-	}
-	return len(p), nil
 }
 
 // If the service refuses a request of the leader, the leader contends again, and works with its
