@@ -70,23 +70,6 @@ func TestWallClockStep(t *testing.T) {
 	}
 }
 
-// SPEC S4: if an injected clock goes backward, the Store's time stands still for all names.
-func TestClockBackward(t *testing.T) {
-	start := time.Date(2012, 1, 26, 23, 30, 18, 5, time.FixedZone("", 3600))
-	clock := &hand{now: start}
-	s := memory.New(&memory.Options{Clock: clock})
-	for i, c := range []struct{ shown, want time.Duration }{
-		{0, 0}, {10, 10}, {4, 10}, {-100, 10}, {9, 10}, {10, 10}, {11, 11},
-	} {
-		clock.set(start.Add(c.shown))
-		for _, name := range names(3) {
-			if now := load(t, s, name).Now; now != start.UTC().Add(c.want) {
-				t.Errorf("%d: the clock shows %v, the Store %v", i, c.shown, now.Sub(start))
-			}
-		}
-	}
-}
-
 // The clock of a Store may advance by more than the longest Duration, and may show the year 9999.
 func TestClockAtItsEnds(t *testing.T) {
 	clock := &hand{now: time.Unix(0, 0)}

@@ -24,6 +24,22 @@ var (
 	_ lease.Limiter = (*memory.Store)(nil)
 )
 
+var (
+	holder  = lease.ID{1}
+	acquire = lease.Request{Action: lease.ActionAcquire, Proposed: holder, Owner: "worker-1", Duration: time.Hour}
+	renew   = lease.Request{Action: lease.ActionRenew, ID: holder}
+	release = lease.Request{Action: lease.ActionRelease, ID: holder}
+)
+
+func do(tb testing.TB, a lease.Authority, name string, req lease.Request) lease.Result {
+	tb.Helper()
+	res, err := a.Do(context.Background(), name, req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res
+}
+
 func load(tb testing.TB, s *memory.Store, name string) lease.Snapshot {
 	tb.Helper()
 	snap, err := s.Load(context.Background(), name)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -108,34 +107,4 @@ func TestWatchEnds(t *testing.T) {
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return 1 + bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("\ngoroutine "))
-}
-
-// If a watch ends while the record of its name changes, the Store sends nothing on the closed channel.
-func TestWatchRace(t *testing.T) {
-	s := memory.New(nil)
-	a := s.Authority()
-	do(t, a, "a", acquire)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 200 {
-				ctx, cancel := context.WithCancel(context.Background())
-				signals, err := s.Watch(ctx, "a")
-				if err != nil {
-					t.Error(err)
-				}
-				go cancel()
-				for range signals {
-				}
-			}
-		})
-		wg.Go(func() {
-			for range 200 {
-				if _, err := a.Do(context.Background(), "a", renew); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
