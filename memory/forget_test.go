@@ -66,7 +66,7 @@ func TestManyNames(t *testing.T) {
 		before := heap()
 		use(s.Authority())
 		grown, kept := int64(heap()-before), len(list(t, s, ""))
-		if kept != memory.Idle || grown > 4<<20 {
+		if kept != memory.Idle || grown > 5<<19 {
 			t.Errorf("%s: %d records and %d bytes are kept of %d names", what, kept, grown, n)
 		}
 		runtime.KeepAlive(s)
