@@ -19,7 +19,8 @@
 //  4. In Watch, add the watch to [Watches]. After each change for which [NeedsSignal] returns true, signal
 //     the watches of the name. Close the channels whenever a signal may have been lost. If the server cannot
 //     notify its clients, use a [Poller], which does all of this.
-//  5. Check the options with [CheckOptions].
+//  5. Check the options with [CheckOptions]. If the server must be checked as well, for example whether a bucket
+//     exists, do so before the first request, with [CheckOnce].
 //  6. Send each Swap through [Gate.Swap], and every request through [Gate.Do]. A [Gate] makes sure that an
 //     overloaded server still renews the leases that the process holds. For a Backend, set [Options.Gate]
 //     instead. To send many renewals in one request, use a [Batcher].

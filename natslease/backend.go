@@ -32,7 +32,7 @@ type backend struct {
 	floor         uint64 // the epoch of Options.Floor
 	gate          *engine.Gate
 	server        engine.Server
-	checked       chan bool // holds whether the bucket was checked, except during the check
+	checkOnce     func(context.Context) error
 }
 
 // mostWrites is the maximum number of requests that a Store sends at a time. Nearly all requests write to the
@@ -41,8 +41,8 @@ type backend struct {
 const mostWrites = 32
 
 func newBackend(js jetstream.JetStream, bucket string) *backend {
-	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites), checked: make(chan bool, 1)}
-	e.checked <- false
+	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites)}
+	e.checkOnce = engine.CheckOnce(e.checkStream)
 	switch o := js.Options(); { // the same rules as in package jetstream
 	case o.Domain != "":
 		e.api = "$JS." + o.Domain + ".API."

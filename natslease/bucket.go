@@ -60,23 +60,6 @@ func checkVersion(nc *nats.Conn) error {
 	return &lease.FieldError{Field: "Server.Version", Value: strconv.Quote(version), Bound: fmt.Sprintf("must be %d.%d or newer, on every server of the cluster", needMajor, needMinor), Code: lease.ErrOption}
 }
 
-// checkOnce checks the bucket, unless a check has succeeded already. A request that waits for the check of
-// another request checks the bucket itself only if that check fails.
-func (e *backend) checkOnce(ctx context.Context) error {
-	select {
-	case checked := <-e.checked:
-		defer func() { e.checked <- checked }() // even if the client panics
-		if checked {
-			return nil
-		}
-		err := e.checkStream(ctx)
-		checked = err == nil
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (e *backend) checkStream(ctx context.Context) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()

@@ -19,7 +19,7 @@ type backend struct {
 	gate           *engine.Gate
 	store          *engine.Store
 	poller         engine.Poller
-	checked        chan bool // holds whether the service was checked, except during the check
+	checkOnce      func(context.Context) error
 }
 
 // mostRequests limits the concurrent requests of a Store. S3 accepts 3,500 writes a second under a prefix.
@@ -104,23 +104,6 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 		return o.entry(), nil
 	}
 	return current.entry(), err
-}
-
-// checkOnce checks the service, unless an earlier check has succeeded. A call that waits for the check of
-// another call checks the service itself only if that check fails.
-func (b *backend) checkOnce(ctx context.Context) error {
-	select {
-	case checked := <-b.checked:
-		defer func() { b.checked <- checked }() // even if the client panics
-		if checked {
-			return nil
-		}
-		err := b.check(ctx)
-		checked = err == nil
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // The method check finds out whether the service supports both conditions. It sends two writes. The first one

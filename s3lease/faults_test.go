@@ -360,27 +360,3 @@ func FuzzKey(f *testing.F) {
 		}
 	})
 }
-
-// A client that panics in the first request blocks no later request.
-func TestPanicInTheCheck(t *testing.T) {
-	_, url := newDouble(t)
-	s := newStore(t, url, new(panicsOnce))
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = lease.Inspect(t.Context(), s.Authority(), "x")
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := lease.Inspect(ctx, s.Authority(), "x"); err != nil {
-		t.Error(err)
-	}
-}
-
-type panicsOnce struct{ atomic.Bool }
-
-func (p *panicsOnce) Do(r *http.Request) (*http.Response, error) {
-	if !p.Swap(true) {
-		panic("the first request")
-	}
-	return http.DefaultClient.Do(r)
-}

@@ -64,8 +64,8 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), gate: engine.NewGate(mostRequests), checked: make(chan bool, 1)}
-	b.checked <- false
+	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), gate: engine.NewGate(mostRequests)}
+	b.checkOnce = engine.CheckOnce(b.check)
 	b.poller.Every, b.poller.Read = cmp.Or(o.PollInterval, DefaultPollInterval), b.poll
 	switch {
 	case client == nil:
