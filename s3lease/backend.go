@@ -18,8 +18,8 @@ type backend struct {
 	bucket, prefix string
 	gate           *engine.Gate
 	store          *engine.Store
-	poller         engine.Poller
 	checkOnce      func(context.Context) error
+	engine.Poller  // has the method Watch
 }
 
 // mostRequests limits the concurrent requests of a Store. S3 accepts 3,500 writes a second under a prefix.
@@ -49,25 +49,25 @@ func (b *backend) Load(ctx context.Context, name string) (engine.Entry, error) {
 	}
 	key := keyOf(name)
 	for range mostTries {
-		o, err := b.get(ctx, key)
-		if err == nil {
-			return o.entry(), nil
+		o, err := b.readLease(ctx, name)
+		if err != nil || o.exists() {
+			return o.entry(), err
 		}
-		if errors.Is(err, errAbsent) {
-			_, err = b.put(ctx, key, "", object{Name: name, Write: rand.Text()})
-		}
+		_, err = b.put(ctx, key, "", object{Name: name, Write: rand.Text()})
 		if err != nil && !errors.Is(err, lease.ErrConflict) {
-			return engine.Entry{}, named(name, err)
+			return engine.Entry{}, err
 		}
 	}
 	return engine.Entry{}, fmt.Errorf("s3lease: the service has refused %d times to create the object %q of bucket %q, and each time said that there is none", mostTries, b.prefix+key, b.bucket)
 }
 
-func named(name string, err error) error {
+// readLease reads the object of a name. If the object is corrupt, the error contains the name.
+func (b *backend) readLease(ctx context.Context, name string) (object, error) {
+	o, err := b.get(ctx, keyOf(name))
 	if lease.CodeOf(err) == lease.ErrCorrupt {
 		err = &lease.OpError{Op: "read", Name: name, Err: err}
 	}
-	return err
+	return o, err
 }
 
 func (b *backend) Open(ctx context.Context, name string) (engine.Entry, error) {
@@ -86,17 +86,14 @@ func (b *backend) Swap(ctx context.Context, name, version string, next engine.Re
 	if err != nil {
 		return engine.Entry{}, err
 	}
-	key := keyOf(name)
-	o.etag, err = b.put(ctx, key, old, o)
+	o.etag, err = b.put(ctx, keyOf(name), old, o)
 	if !errors.Is(err, lease.ErrConflict) {
 		return o.entry(), err
 	}
-	current, reading := b.get(ctx, key)
+	current, reading := b.readLease(ctx, name)
 	switch {
-	case errors.Is(reading, errAbsent):
-		return engine.Entry{}, err
 	case reading != nil:
-		return engine.Entry{}, named(name, reading)
+		return engine.Entry{}, reading
 	case current.Write == o.Write:
 		return current.entry(), nil
 	case current.replaced(o.mark()):

@@ -27,13 +27,15 @@ type object struct {
 	Before   string           `json:"before,omitempty"`   // the marks of the last writes before this one, the newest first
 	Lease    *engine.Retained `json:"lease,omitempty"`    // nil before the lease was first granted
 
-	etag string
+	etag string // empty if the object does not exist
 }
 
 const (
 	markLength = 8 // characters in a mark
 	mostMarks  = 8 // marks in an object
 )
+
+func (o object) exists() bool { return o.etag != "" }
 
 // The method mark returns the first characters of o.Write. Later objects contain these characters to identify
 // this write.
@@ -58,8 +60,12 @@ func (o object) replaced(mark string) bool {
 
 // The method entry returns the entry of an object. Before the first grant, the revision of the object is the
 // time at which the service created the object, in milliseconds. The epoch of the lease begins with the same
-// number, so a new object has higher epochs than a deleted object of the same name.
+// number, so a new object has higher epochs than a deleted object of the same name. If the object does not
+// exist, the entry is empty.
 func (o object) entry() engine.Entry {
+	if !o.exists() {
+		return engine.Entry{}
+	}
 	e := engine.Entry{Version: strconv.FormatInt(o.Revision, 10) + " " + o.marks() + " " + o.etag, Revision: o.Revision}
 	if o.Lease != nil {
 		e.Retained = *o.Lease
@@ -81,18 +87,16 @@ func after(name, version string, next engine.Retained) (o object, old string, er
 	return object{Name: name, Write: rand.Text(), Revision: revision + 1, Before: marks, Lease: &next}, old, nil
 }
 
-var errAbsent = errors.New("there is no object")
-
 // mostBytes is larger than any object of a Store, because the name and the owner of a lease are short: each
 // of them has at most 1024 bytes.
 const mostBytes = 64 << 10
 
-// The method get reads an object. It returns errAbsent if the object does not exist.
+// The method get reads an object, which may not exist.
 func (b *backend) get(ctx context.Context, key string) (object, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + key)})
 	switch status, code := answerOf(err); {
 	case status == http.StatusNotFound && code != noBucket:
-		return object{}, errAbsent
+		return object{}, nil
 	case err != nil:
 		return object{}, b.describeError("read object", key, err)
 	}
@@ -102,7 +106,7 @@ func (b *backend) get(ctx context.Context, key string) (object, error) {
 		return object{}, b.describeError("read object", key, err)
 	}
 	o, err := decode(data)
-	if err == nil && (keyOf(o.Name) != key || out.ETag == nil || out.LastModified == nil) {
+	if err == nil && (keyOf(o.Name) != key || aws.ToString(out.ETag) == "" || out.LastModified == nil) {
 		err = fmt.Errorf("it has the name %q, and a wrong key, no ETag or no time", o.Name)
 	}
 	if err != nil {
@@ -144,7 +148,7 @@ func (b *backend) put(ctx context.Context, key, old string, o object) (etag stri
 	}
 	out, err := b.client.PutObject(ctx, in)
 	switch status, code := answerOf(err); {
-	case err == nil && out.ETag != nil:
+	case err == nil && aws.ToString(out.ETag) != "":
 		return *out.ETag, nil
 	case err == nil:
 		return "", b.describeError("write object", key, errors.New("the answer has no ETag"))

@@ -66,7 +66,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	}
 	b := &backend{bucket: bucket, prefix: cmp.Or(o.Prefix, DefaultPrefix), gate: engine.NewGate(mostRequests)}
 	b.checkOnce = engine.CheckOnce(b.check)
-	b.poller.Every, b.poller.Read = cmp.Or(o.PollInterval, DefaultPollInterval), b.poll
+	b.Every, b.Read = cmp.Or(o.PollInterval, DefaultPollInterval), b.poll
 	switch {
 	case client == nil:
 		return nil, fields.Missing("New.client")
@@ -74,7 +74,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 		return nil, fields.Missing("New.bucket")
 	case !validPrefix.MatchString(b.prefix) || len(b.prefix) > mostKey:
 		return nil, engine.OptionError("Prefix", strconv.Quote(o.Prefix), "must be at most 200 letters, digits, '-', '_', '.' and '/', and end with a slash")
-	case b.poller.Every < 10*time.Millisecond:
+	case b.Every < 10*time.Millisecond:
 		return nil, engine.OptionError("PollInterval", o.PollInterval.String(), "must be at least 10ms")
 	}
 	b.client = s3.New(client.Options(), func(o *s3.Options) {

@@ -10,10 +10,6 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-func (b *backend) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	return b.poller.Watch(ctx, name)
-}
-
 // The method poll reads the objects of the names, mostPolls at a time. If an object cannot be read, it counts
 // as unchanged.
 func (b *backend) poll(ctx context.Context, names []string, seen func(name, version string)) error {
@@ -39,17 +35,11 @@ func (b *backend) poll(ctx context.Context, names []string, seen func(name, vers
 // The text does change if a delayed renewal leaves less time than the whole duration.
 func (b *backend) signalled(ctx context.Context, name string) (version string, err error) {
 	err = b.store.Observe(ctx, name, func(ctx context.Context, name string) (engine.Entry, error) {
-		o, err := b.get(ctx, keyOf(name))
-		switch {
-		case errors.Is(err, errAbsent):
-			return engine.Entry{}, nil
-		case err != nil:
-			return engine.Entry{}, named(name, err)
-		}
+		o, err := b.readLease(ctx, name)
 		if version = o.etag; o.Lease != nil && o.Lease.Record.State == lease.Leased {
 			version = fmt.Sprint(*o.Lease)
 		}
-		return o.entry(), nil
+		return o.entry(), err
 	})
 	return version, err
 }
