@@ -18,19 +18,18 @@ import (
 	"time"
 )
 
-// A double is a bucket of S3 in memory, with the conditions of a read and a write, and pages of a list.
+// A double is a bucket of S3 in memory, with the conditions of a read and a write, and short pages of a list.
 type double struct {
 	addr     string                                   // of the server
 	harm     atomic.Pointer[func(*http.Request) harm] // decides what happens to a request; nil: nothing
 	ignores  string                                   // a header that the service ignores
 	requests atomic.Int64
-	puts     atomic.Int64
-	ahead    time.Duration // of the clock of the service
-	page     int           // keys in a page
-	between  func()        // what happens before a repeated request arrives again; nil: nothing
+	between  func() // what happens before a repeated request arrives again
 
 	mu      sync.Mutex
 	objects map[string]stored
+	writes  int           // how many writes were granted
+	ahead   time.Duration // of the clock of the service
 }
 
 type stored struct {
@@ -51,12 +50,8 @@ const (
 	failed         // 503, though the object is written
 )
 
-func (h harm) String() string {
-	return [...]string{"nothing", "lost answer", "slow request", "repeated request", "409", "503", "503 after a write"}[h]
-}
-
 func newDouble(t testing.TB) (d *double, url string) {
-	d = &double{objects: map[string]stored{}, page: 1000}
+	d = &double{objects: map[string]stored{}, between: func() {}}
 	s := httptest.NewServer(d)
 	t.Cleanup(s.Close)
 	d.addr = s.Listener.Addr().String()
@@ -65,21 +60,41 @@ func newDouble(t testing.TB) (d *double, url string) {
 
 // harmed lets something happen to one of so many requests.
 func (d *double) harmed(every int) {
-	f := func(*http.Request) harm {
+	d.harms(func(*http.Request) harm {
 		if rand.IntN(every) > 0 {
 			return nothing
 		}
 		return harm(1 + rand.IntN(int(failed)))
-	}
-	d.harm.Store(&f)
+	})
+}
+
+// harmWrites lets something happen to the next writes.
+func (d *double) harmWrites(what harm, writes int64) {
+	var n atomic.Int64
+	d.harms(func(r *http.Request) harm {
+		if r.Method == http.MethodPut && n.Add(1) <= writes {
+			return what
+		}
+		return nothing
+	})
+}
+
+func (d *double) harms(f func(*http.Request) harm) { d.harm.Store(&f) }
+
+// remove deletes the object of the lease "job", as a person could. Two seconds pass.
+func (d *double) remove() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.objects, DefaultPrefix+"job")
+	d.ahead += 2 * time.Second
+	return nil
 }
 
 func etag(s stored) string { return fmt.Sprintf(`"%x"`, md5.Sum(s.data)) }
 
 func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if d.requests.Add(1); r.Method == http.MethodPut {
-		d.puts.Add(1)
-	}
+	d.requests.Add(1)
+	r.Header.Del(d.ignores)
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client has given up before all of it was sent
@@ -89,26 +104,22 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		what = (*f)(r)
 	}
 	switch what {
-	case conflict:
-		refuse(w, http.StatusConflict, "ConditionalRequestConflict")
-		return
-	case throttled:
-		refuse(w, http.StatusServiceUnavailable, "SlowDown")
-		return
 	case slow:
 		time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond) // a real network
 	case repeated, lost, failed:
 		d.serve(httptest.NewRecorder(), r, data)
-		switch what {
-		case lost:
-			panic(http.ErrAbortHandler)
-		case failed:
-			refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
-			return
-		}
-		if d.between != nil {
-			d.between()
-		}
+	}
+	switch what {
+	case lost:
+		panic(http.ErrAbortHandler)
+	case conflict:
+		refuse(w, http.StatusConflict, "ConditionalRequestConflict")
+		return
+	case throttled, failed:
+		refuse(w, http.StatusServiceUnavailable, "SlowDown")
+		return
+	case repeated:
+		d.between()
 	}
 	d.serve(w, r, data)
 }
@@ -124,18 +135,12 @@ func (d *double) serve(w http.ResponseWriter, r *http.Request, data []byte) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	o, found := d.objects[key]
 	is, not := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-	switch d.ignores {
-	case "If-Match":
-		is = ""
-	case "If-None-Match":
-		not = ""
-	}
 	switch {
 	case bucket != "bucket":
 		refuse(w, http.StatusNotFound, "NoSuchBucket")
-	case r.Method == http.MethodGet && key == "":
+	case key == "":
 		d.list(w, r)
-	case r.Method != http.MethodPut && !found, is != "" && !found:
+	case !found && (r.Method == http.MethodGet || is != ""):
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 	case is != "" && is != etag(o), not == "*" && found:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
@@ -143,15 +148,15 @@ func (d *double) serve(w http.ResponseWriter, r *http.Request, data []byte) {
 		w.Header().Set("ETag", etag(o))
 		w.Header().Set("Last-Modified", o.at.UTC().Format(http.TimeFormat))
 		_, _ = w.Write(o.data)
-	case r.Method == http.MethodPut:
+	default:
 		o = stored{bytes.Clone(data), time.Now().Add(d.ahead)}
 		d.objects[key] = o
+		d.writes++
 		w.Header().Set("ETag", etag(o))
-	case r.Method == http.MethodDelete:
-		delete(d.objects, key)
-		w.WriteHeader(http.StatusNoContent)
 	}
 }
+
+const keysOfPage = 10
 
 func (d *double) list(w http.ResponseWriter, r *http.Request) {
 	type content struct{ Key string }
@@ -165,8 +170,8 @@ func (d *double) list(w http.ResponseWriter, r *http.Request) {
 	for _, key := range slices.Sorted(maps.Keys(d.objects)) {
 		switch {
 		case !strings.HasPrefix(key, q.Get("prefix")) || key <= q.Get("continuation-token"):
-		case len(page.Contents) == d.page:
-			page.IsTruncated, page.NextContinuationToken = true, page.Contents[d.page-1].Key
+		case len(page.Contents) == keysOfPage:
+			page.IsTruncated, page.NextContinuationToken = true, page.Contents[keysOfPage-1].Key
 		default:
 			page.Contents = append(page.Contents, content{key})
 		}

@@ -57,7 +57,7 @@ func count(ctx context.Context, client *s3.Client, tok lease.Token) error {
 // Of several writers with different tokens, no older one writes after a newer one, and no update is lost.
 func TestGuard(t *testing.T) {
 	d, url := newDouble(t)
-	client := newStore(t, url, nil).backend.client
+	client, _, _ := connect(t, url, nil)
 	var written, stale atomic.Int64
 	shorthand.Together(4, 200, func(i int) {
 		tok := lease.TokenOf(uint64(1 + i/10))

@@ -45,10 +45,7 @@ type Options struct {
 //   - Watch signals a change after at most [Options.PollInterval] and the time of one request. Failed
 //     requests do not end a watch, but its context does, and an error that a retry cannot fix.
 //   - List takes one request for each 1,000 objects, and one more for each object.
-type Store struct {
-	*engine.Store
-	backend *backend
-}
+type Store struct{ *engine.Store }
 
 var validPrefix = regexp.MustCompile(`^([a-zA-Z0-9_-][a-zA-Z0-9._-]*/)+$`)
 
@@ -87,7 +84,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	b.store = s
-	return &Store{s, b}, nil
+	return &Store{s}, nil
 }
 
 // Lease returns a Session for the lease with the given name. It sends no request. If o is nil, the Session

@@ -1,12 +1,10 @@
 package s3lease
 
 import (
-	"bytes"
 	"cmp"
 	crand "crypto/rand"
 	"flag"
 	"net/http"
-	neturl "net/url"
 	"os"
 	"strings"
 	"testing"
@@ -42,22 +40,26 @@ func TestMain(m *testing.M) {
 // at returns the URL of the bucket of a double or a gateway.
 func at(addr string) string { return "s3://bucket?path-style=true&endpoint=http://" + addr }
 
-// newStore opens the bucket of a URL with a short PollInterval, and sends its requests through way unless it is nil.
+// connect returns a client of the bucket of a URL, which sends its requests through way unless it is nil.
+func connect(t testing.TB, url string, way aws.HTTPClient) (client *s3.Client, bucket string, o *Options) {
+	t.Helper()
+	client, bucket, o, err := parseURL(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := client.Options()
+	if way != nil {
+		settings.HTTPClient = way
+	}
+	return s3.New(settings), bucket, o
+}
+
+// newStore opens the bucket of a URL with a short PollInterval.
 func newStore(t testing.TB, url string, way aws.HTTPClient) *Store {
 	t.Helper()
-	u, err := neturl.Parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := clientOf(t.Context(), u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := c.Options()
-	if way != nil {
-		o.HTTPClient = way
-	}
-	s, err := New(s3.New(o), u.Host, &Options{Prefix: strings.TrimPrefix(u.Path+"/", "/"), PollInterval: 20 * time.Millisecond})
+	client, bucket, o := connect(t, url, way)
+	o.PollInterval = 20 * time.Millisecond
+	s, err := New(client, bucket, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +98,9 @@ func overLink(url string) func(testing.TB, leasetest.Transmit) enginetest.Store 
 // write writes the object of a name by hand.
 func write(t testing.TB, url, name, data string) {
 	t.Helper()
-	b := newStore(t, url, nil).backend
-	if _, err := b.client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &b.bucket, Key: aws.String(b.prefix + keyOf(name)), Body: bytes.NewReader([]byte(data))}); err != nil {
+	client, bucket, o := connect(t, url, nil)
+	key := cmp.Or(o.Prefix, DefaultPrefix) + keyOf(name)
+	if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(data)}); err != nil {
 		t.Fatal(err)
 	}
 }

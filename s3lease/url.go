@@ -26,26 +26,27 @@ type opened struct{ *Store }
 func (opened) Close() error { return nil }
 
 func openURL(ctx context.Context, text string) (open.Leases, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, &open.URLError{Scheme: "s3", Err: open.ErrMalformed}
+	client, bucket, o, err := parseURL(ctx, text)
+	var s *Store
+	if err == nil {
+		s, err = New(client, bucket, o)
 	}
-	client, err := clientOf(ctx, u)
-	if err != nil {
-		return nil, &open.URLError{Scheme: "s3", Err: err}
-	}
-	o := new(Options)
-	if path := strings.Trim(u.Path, "/"); path != "" {
-		o.Prefix = path + "/"
-	}
-	s, err := New(client, u.Host, o)
 	if err != nil {
 		return nil, &open.URLError{Scheme: "s3", Err: err}
 	}
 	return opened{s}, nil
 }
 
-func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
+// parseURL returns the arguments of [New] for a URL.
+func parseURL(ctx context.Context, text string) (client *s3.Client, bucket string, o *Options, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, "", nil, open.ErrMalformed
+	}
+	o = new(Options)
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		o.Prefix = path + "/"
+	}
 	q := u.Query()
 	endpoint, region, style := q.Get("endpoint"), q.Get("region"), q.Get("path-style")
 	for _, known := range []string{"endpoint", "region", "path-style"} {
@@ -54,19 +55,19 @@ func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
 	at, err := url.Parse(endpoint)
 	switch {
 	case u.User != nil || u.Fragment != "":
-		return nil, errors.New("write no credentials and no # into it: the credentials come from the environment")
+		return nil, "", nil, errors.New("write no credentials and no # into it: the credentials come from the environment")
 	case len(q) > 0:
-		return nil, errors.New("the parameters are endpoint, region and path-style")
+		return nil, "", nil, errors.New("the parameters are endpoint, region and path-style")
 	case err != nil || at.User != nil || endpoint != "" && at.Host == "":
-		return nil, errors.New("the endpoint must be a URL such as https://HOST:PORT")
+		return nil, "", nil, errors.New("the endpoint must be a URL such as https://HOST:PORT")
 	case style != "" && style != "true" && style != "false":
-		return nil, errors.New("path-style must be true or false")
+		return nil, "", nil, errors.New("path-style must be true or false")
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
-		return nil, err
+		return nil, "", nil, err
 	}
-	c := s3.NewFromConfig(cfg, func(o *s3.Options) {
+	client = s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = style == "true"
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
@@ -76,8 +77,8 @@ func clientOf(ctx context.Context, u *url.URL) (*s3.Client, error) {
 			o.Region = cmp.Or(o.Region, "us-east-1")                                  // the signature of a request needs a region
 		}
 	})
-	if c.Options().Region == "" {
-		return nil, errors.New("the region of the bucket is missing: add ?region=REGION, or set AWS_REGION")
+	if client.Options().Region == "" {
+		return nil, "", nil, errors.New("the region of the bucket is missing: add ?region=REGION, or set AWS_REGION")
 	}
-	return c, nil
+	return client, u.Host, o, nil
 }
