@@ -19,8 +19,11 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 		key := e.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(key)
 		for {
-			res, err := e.page(ctx, key, end)
-			if err != nil {
+			var res *clientv3.GetResponse
+			if err := e.gate.Do(ctx, engine.Request{}, func() (err error) {
+				res, err = e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
+				return err
+			}); err != nil {
 				return e.describeError("list from", key, err)
 			}
 			for _, kv := range res.Kvs {
@@ -39,12 +42,4 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 			key = string(res.Kvs[len(res.Kvs)-1].Key) + "\x00" // the first key after the last one
 		}
 	})
-}
-
-func (e *backend) page(ctx context.Context, key, end string) (res *clientv3.GetResponse, err error) {
-	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
-		res, err = e.get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
-		return err
-	})
-	return res, err
 }

@@ -26,28 +26,13 @@ type Options struct {
 	// should be the beginning of another one. Default: [DefaultPrefix].
 	Prefix string
 
-	// Limits restricts the durations that an authority over this Store grants. If a record has more time left
-	// than the Limits allow, the Store counts down only the allowed time, from when it first reads the
-	// record. The allowed time is MaxDuration for a finite lease, and MaxPeriod for an infinite lease that
-	// was broken. All users of a Prefix should therefore have the same Limits. Default: no limits.
-	Limits lease.Limits
+	Limits        lease.Limits // as in [engine.Options]. Default: none
+	MaxClockDrift float64      // as in [engine.Options]. Default: 0.001
+	Floor         lease.Token  // as in [engine.Options]. Default: none
 
-	// MaxClockDrift is the maximum error of the rate of a client's clock: 0.001, the default, allows a clock
-	// to gain or lose a millisecond per second. Use the same value for sessions.
-	MaxClockDrift float64
-
-	// Names is the maximum number of leases that the Store remembers, not counting watched leases. Each
-	// remembered lease takes about 500 bytes of memory. If the Store does not remember a lease, it counts the
-	// whole duration of the lease from the time at which it next reads the key. Set Names above the number of
-	// leases that you list, because Store.List reports a lease as expired only if the Store remembers the
-	// lease. When the Store already remembers Names leases, listing another lease does not make the Store
-	// remember it. Default: 65,536.
+	// Names is as in [engine.Options]. Set Names above the number of leases that you list, because Store.List
+	// reports a lease as expired only if the Store remembers the lease. Default: 65,536.
 	Names int
-
-	// Floor is a lower bound of the tokens: every token that this Store grants is newer, even for a lease
-	// that has a record already. Set Floor when leases move here from another store: see [engine.Options].
-	// Default: none.
-	Floor lease.Token
 
 	// SilenceWarning is how long etcd can leave all requests unanswered before the Store logs a warning. The
 	// Store logs no other warning until etcd answers again. A warning can mean that the client does not
@@ -89,10 +74,7 @@ func New(client *clientv3.Client, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	prefix := o.Prefix
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
+	prefix := cmp.Or(o.Prefix, DefaultPrefix)
 	if !utf8.ValidString(prefix) || strings.IndexByte(prefix, 0) >= 0 {
 		return nil, engine.OptionError("Prefix", strconv.Quote(prefix), "must be valid UTF-8 without NUL")
 	}

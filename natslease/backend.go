@@ -17,6 +17,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/clock"
 )
 
 // A backend implements [engine.Backend] over a bucket of NATS. The version of a lease is the revision of its
@@ -311,14 +312,7 @@ func (e *backend) publish(ctx context.Context, what, key string, value []byte, c
 // The function pause waits for a random time before the n-th retry. The longest possible time grows with n,
 // up to 20 ms. If ctx is done, the function returns ctx.Err().
 func pause(ctx context.Context, n int) error {
-	timer := time.NewTimer(rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, clock.System{}, rand.N(min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)))
 }
 
 // withTimeout adds the default timeout of the client to a context without a deadline.

@@ -1,8 +1,8 @@
 package natslease
 
 import (
-	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/fencedlease/lease"
@@ -33,45 +33,19 @@ func encode(name string) string {
 
 // isPlain reports whether encode copies the byte name[i] to the key without escaping it.
 func isPlain(name string, i int) bool {
-	switch c := name[i]; c {
-	case '-', '/':
+	switch c := name[i]; {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '/':
 		return true
-	case '_':
+	case c == '_':
 		return i > 0 || !strings.HasPrefix(name, "_kv")
-	case '.':
+	case c == '.':
 		return i > 0 && i < len(name)-1 && name[i-1] != '.'
-	default:
-		return isAlphanumeric(c)
-	}
-}
-
-func isAlphanumeric(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
 	}
 	return false
 }
 
 // The function decode returns the name for which encode returns the given key, or false if there is none.
 func decode(key string) (name string, ok bool) {
-	var b strings.Builder
-	for rest := key; rest != ""; {
-		plain, escaped, found := strings.Cut(rest, string(escape))
-		b.WriteString(plain)
-		if !found {
-			break
-		}
-		if len(escaped) < 2 {
-			return "", false
-		}
-		c, err := hex.DecodeString(escaped[:2])
-		if err != nil {
-			return "", false
-		}
-		b.Write(c)
-		rest = escaped[2:]
-	}
-	name = b.String()
-	return name, lease.CheckName(name) == nil && encode(name) == key
+	name, err := url.PathUnescape(strings.ReplaceAll(key, string(escape), "%"))
+	return name, err == nil && lease.CheckName(name) == nil && encode(name) == key
 }
