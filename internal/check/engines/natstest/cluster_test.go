@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,12 +181,6 @@ func TestCutLeader(t *testing.T) {
 	if after.Compare(before) <= 0 {
 		t.Errorf("token %s after %s", after, before)
 	}
-	epoch, _ := before.Epoch()
-	if kept, err := rawRead(js, "x"); err == nil && strings.Contains(kept, fmt.Sprintf(`"epoch":%d}`, epoch)) {
-		t.Logf("the old leader still answers %s", kept)
-	} else {
-		t.Logf("the old leader does not answer any more: %s, %v", kept, err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if snap, err := s.Load(ctx, "x"); err == nil {
@@ -227,17 +220,6 @@ func TestLeavesACutOffServer(t *testing.T) {
 	if !shorthand.Within(signals, true) {
 		t.Error("the watch is lost or silent")
 	}
-}
-
-// rawRead reads a key from the server that answers as the leader.
-func rawRead(js jetstream.JetStream, key string) (string, error) {
-	res, err := js.Conn().Request("$JS.API.STREAM.MSG.GET."+streamName, fmt.Appendf(nil, `{"last_by_subj":"$KV.leases.%s"}`, key), time.Second)
-	if err != nil {
-		return "", err
-	}
-	var answer struct{ Message struct{ Data []byte } }
-	err = json.Unmarshal(res.Data, &answer)
-	return string(answer.Message.Data), err
 }
 
 // SPEC S8: any replica can answer a direct read, and the answer of one that lags behind is stale. A
@@ -357,8 +339,8 @@ func TestWatchIsLostWithItsServer(t *testing.T) {
 	endpoint := c.members[0]
 	s := store(t, client(t, endpoint.url()), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
-	signals := map[int]<-chan struct{}{}
-	for i := range 12 { // the consumer can be on any of the servers
+	var signals [12]<-chan struct{}
+	for i := range signals { // the consumer can be on any of the servers
 		var err error
 		if signals[i], err = s.Watch(t.Context(), "x"); err != nil {
 			t.Fatal(err)
@@ -374,18 +356,13 @@ func TestWatchIsLostWithItsServer(t *testing.T) {
 		_, err := s.Authority().Do(ctx, "x", renew(idA))
 		return err
 	})
-	lost := 0
-	for i := range signals {
+	for i := range signals { // the renewal, or the loss
 		select {
-		case _, open := <-signals[i]:
-			if !open {
-				lost++
-			}
+		case <-signals[i]:
 		case <-time.After(15 * time.Second):
 			t.Fatalf("watch %d: neither a signal nor a loss", i)
 		}
 	}
-	t.Logf("%d of %d watches were lost", lost, len(signals))
 	again, err := s.Watch(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)

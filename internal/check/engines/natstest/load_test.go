@@ -133,7 +133,10 @@ func slow(t *testing.T, js jetstream.JetStream, rate int) jetstream.JetStream {
 	var disk sync.WaitGroup
 	t.Cleanup(disk.Wait)
 	disk.Go(func() {
-		for next := time.Now(); ; next = later(next.Add(time.Second/time.Duration(rate)), time.Now().Add(-100*time.Millisecond)) {
+		for next := time.Now(); ; next = next.Add(time.Second / time.Duration(rate)) {
+			if late := time.Now().Add(-100 * time.Millisecond); next.Before(late) {
+				next = late
+			}
 			select {
 			case m := <-writes:
 				time.Sleep(time.Until(next)) // a real engine
@@ -148,13 +151,6 @@ func slow(t *testing.T, js jetstream.JetStream, rate int) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	return slow
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // The buckets of one server share the leases by their names.
