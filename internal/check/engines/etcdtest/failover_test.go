@@ -43,10 +43,11 @@ func (m *mute) Range(ctx context.Context, _ *etcdserverpb.RangeRequest) (*etcdse
 	return &etcdserverpb.RangeResponse{Header: new(etcdserverpb.ResponseHeader)}, nil
 }
 
-// logger returns a logger and what it has logged.
-func logger() (*slog.Logger, *logged) {
-	said := new(logged)
-	return slog.New(slog.NewTextHandler(said, nil)), said
+// muteStore opens a store at a mute server. The last result is what the store has logged.
+func muteStore(t *testing.T) (*etcdlease.Store, *mute, *logged) {
+	server, said := new(mute), new(logged)
+	c := client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, server) }))
+	return store(t, c, &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(said, nil))}), server, said
 }
 
 // warns requires that the store has logged the wanted number of warnings.
@@ -62,9 +63,7 @@ func (l *logged) warns(t *testing.T, when string, want int) {
 // an answer while other requests are still under way.
 func TestOneWarningForEachSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, said := logger()
-		var server mute
-		s := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log})
+		s, server, said := muteStore(t)
 		list := func(ctx context.Context) error {
 			for _, err := range s.List(ctx, "") {
 				return err
@@ -126,10 +125,8 @@ func TestOneWarningForEachSilence(t *testing.T) {
 // A request that its caller cancels is no sign that etcd is silent.
 func TestNoWarningAfterACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, said := logger()
-		var server mute
+		s, server, said := muteStore(t)
 		server.silent.Store(true)
-		s := store(t, client(t, "http://mute", serveInMemory(t, func(s *grpc.Server) { etcdserverpb.RegisterKVServer(s, &server) })), &etcdlease.Options{SilenceWarning: 10 * time.Second, Logger: log})
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)

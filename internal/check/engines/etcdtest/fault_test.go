@@ -50,7 +50,7 @@ func storeURL(address string) string { return "etcd://" + address }
 
 func storeURLs(members []*member) (urls []string) {
 	for _, m := range members {
-		urls = append(urls, storeURL(m.address()))
+		urls = append(urls, storeURL(m.Client))
 	}
 	return urls
 }
@@ -146,20 +146,12 @@ func TestLeaderCrashIsNoLoss(t *testing.T) {
 	}
 }
 
-// newProxy starts a proxy in front of a URL.
-func newProxy(t *testing.T, to string) *enginetest.Proxy {
-	return enginetest.NewProxy(t, strings.TrimPrefix(to, "http://"), nil)
-}
-
-// urlOf returns the URL of a proxy.
-func urlOf(p *enginetest.Proxy) string { return "http://" + p.Addr() }
-
 // A store leaves a connection that has died silently after one request. Until then, it logs a warning.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, shared.Client)
+	p := enginetest.NewProxy(t, shared.Client, nil)
 	var said logged
-	a := store(t, client(t, urlOf(p)), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
+	a := store(t, client(t, p.Addr()), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
 	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
 	p.Silence()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -177,7 +169,7 @@ func TestSilentDeath(t *testing.T) {
 	} else {
 		t.Logf("recovered after %v", took)
 	}
-	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, urlOf(p)) || !strings.Contains(text, "DialKeepAliveTime") {
+	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, p.Addr()) || !strings.Contains(text, "DialKeepAliveTime") {
 		t.Errorf("the store said %q", text)
 	}
 }
@@ -185,8 +177,8 @@ func TestSilentDeath(t *testing.T) {
 // When etcd can be reached again, a client with the settings of ClientConfig recovers within two seconds.
 func TestRecoveryAfterCuts(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, shared.Client)
-	a := store(t, client(t, urlOf(p)), nil).Authority()
+	p := enginetest.NewProxy(t, shared.Client, nil)
+	a := store(t, client(t, p.Addr()), nil).Authority()
 	enginetest.RecoversAfterCuts(t, p, a, t.Name(), 2*time.Second)
 }
 

@@ -2,7 +2,6 @@ package etcdtest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
@@ -17,7 +16,7 @@ func checkHistories(t *testing.T, target enginetest.Target, o linearize.TestOpti
 
 // SPEC A2, A4: histories are linearizable.
 func TestHistories(t *testing.T) {
-	checkHistories(t, enginetest.At(storeURL(shared.address()), 4), linearize.TestOptions{})
+	checkHistories(t, enginetest.At(storeURL(shared.Client), 4), linearize.TestOptions{})
 }
 
 // Histories are linearizable while the server is paused, killed and started again, and its connections fail.
@@ -36,12 +35,12 @@ func TestHistoriesOfAClusterUnderFaults(t *testing.T) {
 // that it holds the lease while another has it.
 func TestHoldersAtAServerUnderFaults(t *testing.T) {
 	t.Parallel()
-	enginetest.TestHolders(t, underFaults(t), &enginetest.HolderOptions{Duration: time.Second})
+	enginetest.TestHolders(t, underFaults(t), nil)
 }
 
 // SPEC G1, G2, H9: in a cluster of three members, no stale write passes the guard while the leader
 // crashes and comes back, and while members are cut off.
 func TestHoldersAtAClusterUnderFaults(t *testing.T) {
 	t.Parallel()
-	enginetest.TestHolders(t, clusterUnderFaults(t), &enginetest.HolderOptions{Duration: time.Second})
+	enginetest.TestHolders(t, clusterUnderFaults(t), nil)
 }

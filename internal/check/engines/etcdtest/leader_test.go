@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +43,8 @@ func TestLeavesAMember(t *testing.T) {
 // leavesAMember calls harm once a client uses the wrong member. If harm is nil, it is wrong from the start.
 func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Proxy)) {
 	const requestTimeout = 4 * time.Second
-	p := newProxy(t, wrong.Client)
-	s := store(t, client(t, urlOf(p)), nil)
+	p := enginetest.NewProxy(t, wrong.Client, nil)
+	s := store(t, client(t, p.Addr()), nil)
 	try := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 		defer cancel()
@@ -66,7 +65,7 @@ func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Pro
 	if err := try(); err == nil {
 		t.Fatal("granted by the wrong member")
 	}
-	p.Target(strings.TrimPrefix(right.Client, "http://"))
+	p.Target(right.Client)
 	_ = try() // leaves the member
 	began := time.Now()
 	for n := 1; ; n++ {
@@ -109,14 +108,14 @@ func addLearner(t *testing.T, other *member) *member {
 	c := client(t, other.Client)
 	var id uint64
 	eventually(t, "a healthy cluster", func(ctx context.Context) error {
-		res, err := c.MemberAddAsLearner(ctx, []string{m.Peer})
+		res, err := c.MemberAddAsLearner(ctx, []string{"http://" + m.Peer})
 		if err == nil {
 			id = res.Member.ID
 		}
 		return err
 	})
 	m.Name = "learner"
-	m.Joins, m.Cluster = true, other.Cluster+","+m.Name+"="+m.Peer
+	m.Joins, m.Cluster = true, other.Cluster+","+m.Name+"=http://"+m.Peer
 	if err := m.start(); err != nil {
 		t.Fatal(err)
 	}

@@ -47,34 +47,29 @@ func TestMain(m *testing.M) {
 
 // A member is a member of a cluster of etcd, and runs in this process.
 type member struct {
-	Name, Dir, Client, Peer, Cluster string
-	Fsync                            bool
-	Joins                            bool // an existing cluster
+	Name, Dir, Client, Peer string // Client and Peer are addresses
+	Cluster                 string
+	Fsync                   bool
+	Joins                   bool // an existing cluster
 
 	etcd *embed.Etcd
 }
 
 // newMembers prepares a cluster on free ports of the loopback interface.
 func newMembers(dir string, n int) ([]*member, error) {
-	members := make([]*member, n)
-	cluster := ""
+	members, peers := make([]*member, n), make([]string, n)
 	for i := range members {
 		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
 		for _, address := range []*string{&m.Client, &m.Peer} {
-			free, err := enginetest.FreeAddress()
-			if err != nil {
+			var err error
+			if *address, err = enginetest.FreeAddress(); err != nil {
 				return nil, err
 			}
-			*address = "http://" + free
 		}
-		if cluster != "" {
-			cluster += ","
-		}
-		cluster += m.Name + "=" + m.Peer
-		members[i] = m
+		members[i], peers[i] = m, m.Name+"=http://"+m.Peer
 	}
 	for _, m := range members {
-		m.Cluster = cluster
+		m.Cluster = strings.Join(peers, ",")
 	}
 	return members, nil
 }
@@ -84,10 +79,9 @@ func (m *member) start() error {
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = m.Name, m.Dir, "panic", !m.Fsync
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	client, _ := url.Parse(m.Client)
-	peer, _ := url.Parse(m.Peer)
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	client, peer := []url.URL{{Scheme: "http", Host: m.Client}}, []url.URL{{Scheme: "http", Host: m.Peer}}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = client, client
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = peer, peer
 	cfg.InitialCluster = m.Cluster
 	if m.Joins {
 		cfg.ClusterState = embed.ClusterStateFlagExisting
@@ -110,9 +104,6 @@ func (m *member) start() error {
 		return errors.New("etcd is not ready after 30s")
 	}
 }
-
-// address returns the host and port for clients.
-func (m *member) address() string { return strings.TrimPrefix(m.Client, "http://") }
 
 func (m *member) stop() { m.etcd.Close() }
 
@@ -138,7 +129,7 @@ func newChild(t testing.TB, change ...func(*member)) *child {
 	for _, f := range change {
 		f(m)
 	}
-	return &child{m, enginetest.StartChild(t, m.address(), m)}
+	return &child{m, enginetest.StartChild(t, m.Client, m)}
 }
 
 // client makes a client that is closed at the end of the test.
