@@ -68,22 +68,12 @@ func leavesAMember(t *testing.T, wrong, right *member, harm func(*enginetest.Pro
 	p.Target(right.Client)
 	_ = try() // leaves the member
 	began := time.Now()
-	for n := 1; ; n++ {
-		err := try()
-		took := time.Since(began)
-		if err == nil && took <= requestTimeout {
-			t.Logf("granted after %d requests and %v", n, took.Round(time.Millisecond))
-			break
-		}
-		if took > requestTimeout {
-			t.Fatalf("after %d requests and %v: %v", n, took, err)
-		}
-		time.Sleep(20 * time.Millisecond) // a real engine: the client is connecting
+	eventually(t, "a grant", func(context.Context) error { return try() })
+	if took := time.Since(began); took > requestTimeout {
+		t.Errorf("granted after %v", took)
 	}
-	if earlier != nil {
-		if !shorthand.Within(earlier, false) {
-			t.Error("the earlier watch is not lost")
-		}
+	if earlier != nil && !shorthand.Within(earlier, false) {
+		t.Error("the earlier watch is not lost")
 	}
 	watching, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
