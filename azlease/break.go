@@ -1,7 +1,6 @@
 package azlease
 
 import (
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -14,17 +13,13 @@ import (
 // the lease is now breaking. If the answer has no remaining time, and p is shorter than a second, the lease
 // is now broken. Otherwise breakIn reads the blob to find out whether the lease is still breaking.
 func (o operation) breakIn(p lease.Period) (lease.Result, error) {
-	client, err := o.leaseClient(o.name, lease.ID{1}) // a break needs no ID
-	if err != nil {
-		return lease.Result{}, err
-	}
 	options := &azl.BlobBreakOptions{}
 	period, given := p.Get()
 	if given {
 		seconds := int32(period / time.Second)
 		options.BreakPeriod = &seconds
 	}
-	answer, err := client.BreakLease(o.ctx, options)
+	answer, err := o.leases.BreakLease(o.ctx, options)
 	if err != nil {
 		return lease.Result{}, o.errorOf(lease.ActionBreak, err)
 	}
@@ -75,14 +70,14 @@ func lockedBounds(leaseTime int32, p lease.Period) (least, most time.Duration) {
 // answer, remainingAfterBreak reads the blob once more with id as the lease ID. This read succeeds only if id
 // still holds the lease. In that case, id also held the lease during the break, because no holder can acquire
 // a breaking lease.
-func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) lease.Result {
+func (o operation) remainingAfterBreak(id lease.ID) lease.Result {
 	v, props, err := o.loadVersion(id)
 	if err != nil || props.LeaseState == nil || *props.LeaseState != azl.StateTypeBreaking {
 		return lease.Result{}
 	}
 	longest := int32(limits.MaxPeriod / time.Second)
 	sentAt := time.Now()
-	answer, err := client.BreakLease(o.ctx, &azl.BlobBreakOptions{BreakPeriod: &longest, ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
+	answer, err := o.leases.BreakLease(o.ctx, &azl.BlobBreakOptions{BreakPeriod: &longest, ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	if err != nil || answer.LeaseTime == nil {
 		return lease.Result{}
 	}
@@ -99,12 +94,9 @@ func (o operation) remainingAfterBreak(client *azl.BlobClient, id lease.ID) leas
 // only the newest answer, a renewal could report an end that is up to a second earlier than the end that the
 // holder already knows. The holder would then lose up to a second of its grace period, and get another
 // warning of the same break.
-type breakTable struct {
-	most int
-
-	mu sync.Mutex
-	m  map[string]lockedTime
-}
+//
+// When a lease was released, or when a holder has acquired it again, its entry must be removed.
+type breakTable struct{ cache[lockedTime] }
 
 // A lockedTime contains the earliest and the latest time at which a broken lease can end.
 type lockedTime struct {
@@ -119,12 +111,13 @@ type lockedTime struct {
 // any answer has given. However, addAnswer ignores an earlier answer if that answer contradicts the new
 // answer.
 func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time.Time) (least, most time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	now := time.Now()
 	least, most = lockedBounds(leaseTime, lease.Grace(limits.MaxPeriod))
 	t := lockedTime{holder, "", sentAt.Add(least), now.Add(most)}
-	if last, known := b.m[name]; known && last.holder == holder {
+	b.change(name, func(last lockedTime) lockedTime {
+		if last.holder != holder {
+			return t
+		}
 		// The service truncates the remaining time, so the lease stays locked for at least leaseTime seconds.
 		if !last.least.After(sentAt.Add(time.Duration(leaseTime) * time.Second)) {
 			t.least = later(t.least, last.least)
@@ -132,20 +125,9 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 		if last.most.Before(t.most.Add(2 * time.Second)) {
 			t.most = later(t.most, last.most)
 		}
-	}
-	b.put(name, t)
+		return t
+	})
 	return max(0, t.least.Sub(sentAt)), t.most.Sub(now)
-}
-
-// put stores the bounds of a lease. The caller must hold b.mu.
-func (b *breakTable) put(name string, t lockedTime) {
-	if _, known := b.m[name]; !known && len(b.m) >= b.most {
-		clear(b.m)
-	}
-	if b.m == nil {
-		b.m = map[string]lockedTime{}
-	}
-	b.m[name] = t
 }
 
 // limit returns the longest time for which a breaking lease can stay locked. The parameter v is the version
@@ -154,22 +136,20 @@ func (b *breakTable) put(name string, t lockedTime) {
 // same holder or ETag has shown that the lease ends sooner, limit returns the time from now until that sooner
 // end.
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	now := time.Now()
-	last, known := b.m[name]
-	same := v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag
-	if known && same && last.most.After(now) {
-		last.etag = v.etag
-		if end := now.Add(most); end.Before(last.most) {
-			last.most = end
+	end := now.Add(most)
+	b.change(name, func(last lockedTime) lockedTime {
+		same := v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag
+		if !same || !last.most.After(now) {
+			return lockedTime{holder: v.holder, etag: v.etag, most: end}
 		}
-		most = last.most.Sub(now)
-	} else {
-		last = lockedTime{holder: v.holder, etag: v.etag, most: now.Add(most)}
-	}
-	b.put(name, last)
-	return most
+		if last.most.Before(end) {
+			end = last.most
+		}
+		last.etag, last.most = v.etag, end
+		return last
+	})
+	return end.Sub(now)
 }
 
 func later(a, b time.Time) time.Time {
@@ -177,11 +157,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// deleteEntry must be called when a lease was released, or when a holder has acquired it again.
-func (b *breakTable) deleteEntry(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.m, name)
 }

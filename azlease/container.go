@@ -8,7 +8,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
@@ -36,11 +35,19 @@ const DefaultNames = 65_536
 // [lease.Lister]. Several goroutines may use a Container at once. A Container need not be closed.
 type Container struct {
 	client *container.Client
-	known  versionCache
 	breaks breakTable
-	asked  askedIDs
-	floor  generationSource
-	gate   *engine.Gate
+
+	// The cache known has the last known version of each blob, so that the Container need not read it again. A
+	// version is used only if an answer of the service shows that the blob still has its ETag.
+	known cache[version]
+
+	// The cache asked has the lease IDs of refused acquires, by their digest. The service does not report lease
+	// IDs, but the metadata of a blob has the digest of the ID that holds the lease. When a holder hands its
+	// lease over to the ID of a waiting process, the waiting process recognizes its ID by the digest.
+	asked cache[lease.ID]
+
+	floor generationSource
+	gate  *engine.Gate
 }
 
 // mostRequests is the maximum number of requests at a time. Over HTTP/1.1, each needs its own connection.
@@ -107,12 +114,6 @@ func Fence(id lease.ID) *blob.AccessConditions {
 
 // limits are the limits of the service: leases of 15 to 60 seconds, and break periods of at most 60 seconds.
 var limits = lease.Limits{MinDuration: 15 * time.Second, MaxDuration: 60 * time.Second, MaxPeriod: 60 * time.Second}
-
-// leaseClient returns the SDK's client for lease operations on a blob under the given lease ID.
-func (c *Container) leaseClient(name string, id lease.ID) (*azl.BlobClient, error) {
-	text := id.String()
-	return azl.NewBlobClient(c.client.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})
-}
 
 // withoutRetries returns a context with which the SDK sends each request only once.
 func withoutRetries(ctx context.Context) context.Context {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
+
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 )
@@ -53,6 +55,15 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 	if err := ctx.Err(); err != nil {
 		return lease.Result{}, err
 	}
+	id := req.ID
+	if req.Action == lease.ActionAcquire {
+		id = req.Proposed
+	}
+	text := id.String()
+	leases, err := azl.NewBlobClient(c.client.NewBlobClient(name), &azl.BlobClientOptions{LeaseID: &text})
+	if err != nil {
+		return lease.Result{}, err
+	}
 	var turn engine.Request
 	switch req.Action {
 	case lease.ActionAcquire:
@@ -65,8 +76,8 @@ func (c *Container) do(ctx context.Context, name string, req lease.Request) (lea
 		turn.Urgent = true
 	}
 	var res lease.Result
-	err := c.gate.Do(ctx, turn, func() (err error) {
-		res, err = operation{c, withoutRetries(ctx), name}.do(req)
+	err = c.gate.Do(ctx, turn, func() (err error) {
+		res, err = operation{c, withoutRetries(ctx), name, leases}.do(req)
 		return err
 	})
 	if err == nil && req.Action != lease.ActionRead && req.Action != lease.ActionWrite {
@@ -96,8 +107,9 @@ func (o operation) do(req lease.Request) (lease.Result, error) {
 // An operation is a running call of Do.
 type operation struct {
 	*Container
-	ctx  context.Context // the context of this call of Do
-	name string
+	ctx    context.Context // the context of this call of Do
+	name   string
+	leases *azl.BlobClient // for lease operations under the ID of the request
 }
 
 // errorOf converts an error of the SDK to the error that Do returns, which is a [lease.Code] if the

@@ -29,26 +29,22 @@ const maxTries = 5
 // token. The last token may be unknown, because an upload has removed it from the blob, and the Container
 // does not remember it. In that case, the method acquire does release the lease.
 func (o operation) acquire(req lease.Request) (lease.Result, error) {
-	client, err := o.leaseClient(o.name, req.Proposed)
-	if err != nil {
-		return lease.Result{}, err
-	}
 	g := grant{holder: digest(req.Proposed), owner: req.Owner, duration: whole(req.Duration)}
 	seconds := int32(-1)
 	if g.duration != lease.Infinite {
 		seconds = int32(g.duration / time.Second)
 	}
-	answer, err := client.AcquireLease(o.ctx, seconds, nil)
+	answer, err := o.leases.AcquireLease(o.ctx, seconds, nil)
 	for n := 0; serviceCode(err) == codeBlobNotFound && n < maxTries; n++ {
 		if err := o.create(); err != nil {
 			return lease.Result{}, o.describeError("create", err)
 		}
-		answer, err = client.AcquireLease(o.ctx, seconds, nil)
+		answer, err = o.leases.AcquireLease(o.ctx, seconds, nil)
 	}
 	if err != nil {
 		err = o.errorOf(req.Action, err)
 		if lease.CodeOf(err).Refusal() {
-			o.asked.add(req.Proposed)
+			o.asked.put(digest(req.Proposed), req.Proposed)
 		}
 		return lease.Result{}, err
 	}
@@ -59,11 +55,11 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	})
 	if err != nil {
 		if !mayBeHeld {
-			o.undo(client, req.Proposed, g.epoch)
+			o.undo(req.Proposed, g.epoch)
 		}
 		return lease.Result{}, withoutRefusal(err)
 	}
-	o.breaks.deleteEntry(o.name)
+	o.breaks.remove(o.name)
 	return heldResult(req.Proposed, g), nil
 }
 
@@ -76,12 +72,12 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 // The parameter epoch is the epoch that acquire might have written, or 0 if it has certainly written none. If
 // the blob has a token with another epoch for the same ID, another acquire has written that token. Because
 // the caller of that acquire might rely on the lease, undo then does not release the lease.
-func (o operation) undo(client *azl.BlobClient, id lease.ID, epoch uint64) {
+func (o operation) undo(id lease.ID, epoch uint64) {
 	if o.ctx.Err() != nil {
 		return
 	}
 	if v, _, _ := o.loadVersion(id); v.etag != "" && (v.epoch == epoch || !v.grantedTo(id)) {
-		_, _ = client.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
+		_, _ = o.leases.ReleaseLease(o.ctx, &azl.BlobReleaseOptions{ModifiedAccessConditions: &azl.ModifiedAccessConditions{IfMatch: &v.etag}})
 	}
 }
 
@@ -247,11 +243,7 @@ func ifNew() *blob.AccessConditions {
 // changeID gives the lease a new ID and then writes a new token for this ID. If the new ID already has a
 // token, from an earlier request whose answer was lost, changeID keeps that token.
 func (o operation) changeID(req lease.Request) (lease.Result, error) {
-	client, err := o.leaseClient(o.name, req.ID)
-	if err != nil {
-		return lease.Result{}, err
-	}
-	answer, err := client.ChangeLease(o.ctx, req.Proposed.String(), nil)
+	answer, err := o.leases.ChangeLease(o.ctx, req.Proposed.String(), nil)
 	if err != nil {
 		return lease.Result{}, o.errorOf(req.Action, err)
 	}

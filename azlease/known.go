@@ -4,8 +4,6 @@ import (
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
-	"github.com/fencedlease/lease"
 )
 
 // A version is the metadata of a blob together with its ETag. Every write of the blob changes the ETag. A
@@ -20,68 +18,45 @@ type version struct {
 	lost bool
 }
 
-// A versionCache has the last known versions of blobs, so that a Container need not read them again. The
-// Container uses a version only if an answer of the service shows that the blob still has its ETag.
-type versionCache struct {
+// A cache remembers a value for each key, up to a limited number of keys. The zero value of V stands for a key
+// that the cache does not have.
+type cache[V any] struct {
 	most int
 
 	mu sync.Mutex
-	m  map[string]version
+	m  map[string]V
 }
 
-func (k *versionCache) get(name string) version {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.m[name]
+func (c *cache[V]) get(key string) V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m[key]
 }
 
-// put remembers a version of a blob. If the cache is full, put removes the version of another blob.
-func (k *versionCache) put(name string, v version) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.m == nil {
-		k.m = map[string]version{}
+func (c *cache[V]) put(key string, v V) {
+	c.change(key, func(V) V { return v })
+}
+
+// change replaces the value of a key by the result of f, which gets the last value. If the cache is full,
+// change removes another key. While f runs, the cache is locked.
+func (c *cache[V]) change(key string, f func(last V) V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		c.m = map[string]V{}
 	}
-	if _, there := k.m[name]; !there && len(k.m) >= k.most {
-		for other := range k.m {
-			delete(k.m, other)
+	last, known := c.m[key]
+	if !known && len(c.m) >= c.most {
+		for other := range c.m {
+			delete(c.m, other)
 			break
 		}
 	}
-	k.m[name] = v
+	c.m[key] = f(last)
 }
 
-// An askedIDs remembers the lease IDs of refused acquires, by their digest. The service does not report lease
-// IDs, but the metadata of a blob has the digest of the ID that holds the lease. When a holder hands its
-// lease over to the ID of a waiting process, the waiting process recognizes the digest of its ID in the
-// metadata.
-type askedIDs struct {
-	most int
-
-	mu sync.Mutex
-	m  map[string]lease.ID
-}
-
-// add remembers id. If the limit is reached, add removes another ID.
-func (k *askedIDs) add(id lease.ID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.m == nil {
-		k.m = map[string]lease.ID{}
-	}
-	key := digest(id)
-	if _, there := k.m[key]; !there && len(k.m) >= k.most {
-		for other := range k.m {
-			delete(k.m, other)
-			break
-		}
-	}
-	k.m[key] = id
-}
-
-// get returns the remembered ID with the given digest, or the zero ID if there is none.
-func (k *askedIDs) get(digest string) lease.ID {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.m[digest]
+func (c *cache[V]) remove(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.m, key)
 }

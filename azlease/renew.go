@@ -9,15 +9,11 @@ import (
 // renew renews the lease for its whole duration. A renewal usually takes one request. If the blob has changed
 // since the Container last read its metadata, renew also reads the metadata.
 func (o operation) renew(id lease.ID) (lease.Result, error) {
-	client, err := o.leaseClient(o.name, id)
-	if err != nil {
-		return lease.Result{}, err
-	}
-	answer, err := client.RenewLease(o.ctx, nil)
+	answer, err := o.leases.RenewLease(o.ctx, nil)
 	if err != nil {
 		err = o.errorOf(lease.ActionRenew, err)
 		if err == lease.ErrBroken {
-			return o.remainingAfterBreak(client, id), err
+			return o.remainingAfterBreak(id), err
 		}
 		return lease.Result{}, err
 	}
@@ -33,15 +29,11 @@ func (o operation) renew(id lease.ID) (lease.Result, error) {
 }
 
 func (o operation) release(id lease.ID) (lease.Result, error) {
-	client, err := o.leaseClient(o.name, id)
-	if err != nil {
-		return lease.Result{}, err
-	}
-	answer, err := client.ReleaseLease(o.ctx, nil)
+	answer, err := o.leases.ReleaseLease(o.ctx, nil)
 	if err != nil {
 		return lease.Result{}, o.errorOf(lease.ActionRelease, err)
 	}
-	o.breaks.deleteEntry(o.name)
+	o.breaks.remove(o.name)
 	return newResult(id, lease.Available, o.rememberedGrant(answer.ETag), 0, 0), nil
 }
 
