@@ -35,12 +35,6 @@ func TestAzurite(t *testing.T) {
 	t.Parallel()
 	c := startAzurite(t)
 	one, two := open(t, c), open(t, c)
-	refuse := func(a lease.Authority, req lease.Request, code lease.Code) {
-		t.Helper()
-		if _, err := a.Do(t.Context(), "jobs/a b", req); lease.CodeOf(err) != code {
-			t.Errorf("%v: %v, want %v", req.Action, err, code)
-		}
-	}
 	const name = "jobs/a b"
 	var newest lease.Token
 	newer := func(res lease.Result) {
@@ -50,24 +44,22 @@ func TestAzurite(t *testing.T) {
 		}
 		newest = res.Record.Token()
 	}
-	newer(must(t, one, name, acquire(idA, time.Minute)))
-	refuse(two, acquire(idB, time.Minute), lease.ErrHeldByOther)
-	if tok := must(t, two, name, renew(idA)).Record.Token(); tok != newest {
+	newer(do(t, one, name, acquire(idA, time.Minute), 0))
+	do(t, two, name, acquire(idB, time.Minute), lease.ErrHeldByOther)
+	if tok := do(t, two, name, renew(idA), 0).Record.Token(); tok != newest {
 		t.Errorf("another process renews, and sees token %s, granted was %s", tok, newest)
 	}
-	newer(must(t, one, name, lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}))
-	refuse(one, renew(idA), lease.ErrIDMismatch)
-	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(idB)}); err != nil {
-		t.Error(err)
-	}
-	must(t, one, name, renew(idB))
-	must(t, two, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(30 * time.Second)})
+	newer(do(t, one, name, change(idA, idB), 0))
+	do(t, one, name, renew(idA), lease.ErrIDMismatch)
+	upload(t, c, name, idB)
+	do(t, one, name, renew(idB), 0)
+	do(t, two, name, breaks(30*time.Second), 0)
 	res, err := one.Do(t.Context(), name, renew(idB))
 	if !errors.Is(err, lease.ErrBroken) || res.Record.ID != idB || res.MinRemaining < 25*time.Second || res.MinRemaining > 30*time.Second {
 		t.Errorf("a renewal of a lease that breaks in 30 s: %+v, %v", res, err)
 	}
-	must(t, one, name, release(idB))
-	newer(must(t, two, name, acquire(idA, lease.Infinite)))
+	do(t, one, name, release(idB), 0)
+	newer(do(t, two, name, acquire(idA, lease.Infinite), 0))
 	listed := 0
 	for e, err := range two.List(t.Context(), "jobs/") {
 		if err != nil || e.Name != name || e.Record.State != lease.Leased || e.Record.Token() != newest {
@@ -78,15 +70,15 @@ func TestAzurite(t *testing.T) {
 	if listed != 1 {
 		t.Errorf("%d leases are listed", listed)
 	}
-	must(t, two, name, lease.Request{Action: lease.ActionBreak, Period: lease.Grace(0)})
+	do(t, two, name, breaks(0), 0)
 	if _, err := c.NewBlockBlobClient(name).UploadBuffer(t.Context(), nil, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(idA)}); err == nil {
 		t.Error("a write under a lease that was broken is accepted")
 	}
-	must(t, two, name, release(idA))
+	do(t, two, name, release(idA), 0)
 	if _, err := c.NewBlobClient(name).Delete(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	newer(must(t, one, name, acquire(idB, 15*time.Second)))
+	newer(do(t, one, name, acquire(idB, 15*time.Second), 0))
 	t.Run("HandOver", func(t *testing.T) { handOverAtAzurite(t, c) })
 	if !testing.Short() {
 		t.Run("Conformance", func(t *testing.T) { conformAtAzurite(t, c) })

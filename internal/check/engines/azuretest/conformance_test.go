@@ -32,16 +32,16 @@ func TestAuthorityConformance(t *testing.T) {
 	o := suiteOptions()
 	another := func(t testing.TB, a lease.Authority) lease.Authority {
 		d := a.(*revealing).double
-		return &revealing{open(t, client(t, d.url(), d.transport())), d}
+		return &revealing{d.open(t), d}
 	}
 	o.Authority.Another, o.Authority.Reopen = another, another
 	o.Authority.Connect = func(t testing.TB, transmit leasetest.Transmit) lease.Authority {
 		d := newDouble(t, nil)
-		return &revealing{open(t, client(t, d.url(), &http.Client{Transport: linked.Transport(transmit, d.Handler)})), d}
+		return &revealing{d.openVia(t, &http.Client{Transport: linked.Transport(transmit, d.Handler)}), d}
 	}
 	leasetest.TestAuthority(t, func(t testing.TB) lease.Authority {
-		leases, d := newLeases(t)
-		return &revealing{leases, d}
+		d := newDouble(t, nil)
+		return &revealing{d.open(t), d}
 	}, o)
 }
 
@@ -50,8 +50,8 @@ func TestAuthorityConformance(t *testing.T) {
 func TestLeaseConformance(t *testing.T) {
 	o := suiteOptions()
 	o.Lease.Authority = func(t testing.TB) lease.Authority {
-		leases, d := newLeases(t)
-		return looking{&revealing{leases, d}}
+		d := newDouble(t, nil)
+		return looking{&revealing{d.open(t), d}}
 	}
 	leasetest.TestLease(t, newLease, o)
 }

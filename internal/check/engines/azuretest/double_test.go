@@ -1,23 +1,24 @@
 package azuretest
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -75,6 +76,21 @@ func client(t testing.TB, url string, send policy.Transporter) *container.Client
 	return c
 }
 
+// sdk makes a client of the SDK for the container.
+func (d double) sdk(t testing.TB) *container.Client { return client(t, d.url(), d.transport()) }
+
+// open makes a Container at the double. Its requests suffer the faults.
+func (d double) open(t testing.TB, faults ...leasefault.Line[lease.Action]) *azlease.Container {
+	t.Helper()
+	return d.openVia(t, faulty(d.transport(), faults...))
+}
+
+// openVia makes a Container at the double that sends its requests through a transport of the test.
+func (d double) openVia(t testing.TB, way policy.Transporter) *azlease.Container {
+	t.Helper()
+	return open(t, client(t, d.url(), way))
+}
+
 // open makes a Container that uses the client.
 func open(t testing.TB, c *container.Client) *azlease.Container {
 	t.Helper()
@@ -85,39 +101,83 @@ func open(t testing.TB, c *container.Client) *azlease.Container {
 	return leases
 }
 
-// newLeases makes a Container at a new double.
-func newLeases(t testing.TB) (*azlease.Container, double) {
-	t.Helper()
-	d := newDouble(t, nil)
-	return open(t, client(t, d.url(), d.transport())), d
+var (
+	idA, idB                        = shorthand.IDA, shorthand.IDB
+	acquire, renew, release, breaks = shorthand.Acquire, shorthand.Renew, shorthand.Release, shorthand.Break
+	do, says, permanent             = shorthand.Do, shorthand.Says, shorthand.Permanent
+)
+
+var reads = lease.Request{Action: lease.ActionRead}
+
+func change(from, to lease.ID) lease.Request {
+	return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
 }
+
+// unknown requires that the outcome of a request is unknown, and that a retry may help.
+func unknown(t testing.TB, what any, err error) {
+	t.Helper()
+	if err == nil || lease.CodeOf(err) != 0 || permanent(err) {
+		t.Errorf("%v: %v, want an unknown outcome", what, err)
+	}
+}
+
+// upload replaces the content and the metadata of a blob under a lease ID.
+func upload(t testing.TB, sdk *container.Client, name string, id lease.ID) {
+	t.Helper()
+	if _, err := sdk.NewBlockBlobClient(name).UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edit sets a value in the metadata of a blob, as an operator does. If id is not zero, the edit carries it.
+func edit(t testing.TB, sdk *container.Client, name, key, value string, id lease.ID) {
+	t.Helper()
+	b := sdk.NewBlobClient(name)
+	props, err := b.GetProperties(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := map[string]*string{key: &value}
+	for k, v := range props.Metadata {
+		if !strings.EqualFold(k, key) {
+			meta[k] = v
+		}
+	}
+	o := new(blob.SetMetadataOptions)
+	if !id.IsZero() {
+		o.AccessConditions = azlease.Fence(id)
+	}
+	if _, err := b.SetMetadata(t.Context(), meta, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A trip is a function that serves as a transport.
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f trip) Do(r *http.Request) (*http.Response, error)        { return f(r) }
 
 // A counter is a transport that counts its requests.
 type counter struct {
 	policy.Transporter
-	n atomic.Int64
 
 	mu   sync.Mutex
 	what []string
 }
 
 func (c *counter) Do(r *http.Request) (*http.Response, error) {
-	c.n.Add(1)
 	c.mu.Lock()
 	c.what = append(c.what, what(r))
 	c.mu.Unlock()
 	return c.Transporter.Do(r)
 }
 
-// count returns the requests that were sent while f ran.
-func (c *counter) count(f func()) []string {
-	c.mu.Lock()
-	before := len(c.what)
-	c.mu.Unlock()
-	f()
+// sent returns the requests so far.
+func (c *counter) sent() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.what[before:]
+	return c.what
 }
 
 // what returns the name of the operation of a request.
@@ -129,13 +189,6 @@ func what(r *http.Request) string {
 		return r.Method + " " + comp
 	}
 	return r.Method
-}
-
-// resend returns a copy of a request with its body, so that it can be sent more than once.
-func resend(ctx context.Context, r *http.Request, body []byte) *http.Request {
-	again := r.Clone(ctx)
-	again.Body = io.NopCloser(bytes.NewReader(body))
-	return again
 }
 
 // bare returns the SDK's own client for leases.

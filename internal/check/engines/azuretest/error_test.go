@@ -1,7 +1,6 @@
 package azuretest
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -22,36 +21,18 @@ import (
 // Every error names the blob or the container and says what to do. It is permanent if no retry can help.
 func TestErrors(t *testing.T) {
 	d := newDouble(t, nil)
-	put := func(name, key, value string) {
-		t.Helper()
-		sdk := client(t, d.url(), d.transport())
-		must(t, open(t, sdk), name, acquire(idA, 15*time.Second))
-		must(t, open(t, sdk), name, release(idA))
-		props, err := sdk.NewBlobClient(name).GetProperties(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		meta := map[string]*string{key: &value}
-		for k, v := range props.Metadata {
-			if !strings.EqualFold(k, key) {
-				meta[k] = v
-			}
-		}
-		if _, err := sdk.NewBlobClient(name).SetMetadata(t.Context(), meta, nil); err != nil {
-			t.Fatal(err)
-		}
+	for what, value := range map[string]string{"epoch": "many", "holder": "me", "owner": "%zz", "duration": "14s"} {
+		do(t, d.open(t), what, acquire(idA, 15*time.Second), 0)
+		do(t, d.open(t), what, release(idA), 0)
+		edit(t, d.sdk(t), what, "lease"+what, value, lease.ID{})
 	}
-	put("epoch", "leaseepoch", "many")
-	put("holder", "leaseholder", "me")
-	put("owner", "leaseowner", "%zz")
-	put("duration", "leaseduration", "14s")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close() // no server answers at this address
 	unreachable := "http://" + l.Addr().String() + "/" + blobtest.DefaultAccount + "/" + box
-	good := client(t, d.url(), d.transport())
+	good := d.sdk(t)
 	elsewhere := client(t, strings.TrimSuffix(d.url(), box)+"elsewhere", d.transport())
 	for what, c := range map[string]struct {
 		client    *container.Client
@@ -72,20 +53,10 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := open(t, c.client).Do(t.Context(), c.name, acquire(idB, time.Minute))
-			if err == nil {
-				t.Fatal("there is no error")
+			says(t, err, nil, c.says...)
+			if permanent(err) != c.permanent || lease.CodeOf(err) != c.code || strings.Contains(err.Error(), "\n") {
+				t.Errorf("code %v, permanent %v: %v", lease.CodeOf(err), permanent(err), err)
 			}
-			text := err.Error()
-			for _, want := range c.says {
-				if !strings.Contains(text, want) {
-					t.Errorf("the error does not say %q: %s", want, text)
-				}
-			}
-			var permanent *lease.PermanentError
-			if errors.As(err, &permanent) != c.permanent || lease.CodeOf(err) != c.code || strings.Contains(text, "\n") {
-				t.Errorf("code %v, permanent %v: %s", lease.CodeOf(err), !c.permanent, text)
-			}
-			t.Log(text)
 			if d.current("duration").State.Locked() {
 				t.Error("a lease without a token was not released")
 			}
@@ -100,21 +71,14 @@ func TestErrors(t *testing.T) {
 	if _, err := good.NewBlobClient("epoch").SetMetadata(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	must(t, open(t, good), "epoch", acquire(idB, time.Minute))
+	do(t, open(t, good), "epoch", acquire(idB, time.Minute), 0)
 	// A corrupt record does not end a list.
-	corrupt, sound := 0, 0
-	for e, err := range open(t, good).List(t.Context(), "") {
-		switch {
-		case e.Name == "":
-			t.Error(err)
-		case errors.Is(err, lease.ErrCorrupt):
-			corrupt++
-		case err == nil:
-			sound++
-		}
+	listed := map[lease.Code]int{}
+	for _, err := range open(t, good).List(t.Context(), "") {
+		listed[lease.CodeOf(err)]++
 	}
-	if corrupt != 3 || sound != 1 {
-		t.Errorf("%d corrupt and %d sound leases are listed, want 3 and 1", corrupt, sound)
+	if len(listed) != 2 || listed[lease.ErrCorrupt] != 3 || listed[0] != 1 {
+		t.Errorf("listed %v, want 3 corrupt leases and one sound lease", listed)
 	}
 }
 
@@ -135,7 +99,7 @@ func withKey(t *testing.T, d double, key string) *container.Client {
 func TestPermissions(t *testing.T) {
 	d := newDouble(t, nil)
 	leases := func(p sas.ContainerPermissions) *azlease.Container {
-		q, err := client(t, d.url(), d.transport()).GetSASURL(p, time.Now().Add(24*time.Hour), nil)
+		q, err := d.sdk(t).GetSASURL(p, time.Now().Add(24*time.Hour), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,34 +111,29 @@ func TestPermissions(t *testing.T) {
 	}
 	all := leases(sas.ContainerPermissions{Read: true, Write: true, List: true})
 	for _, req := range []lease.Request{
-		acquire(idA, time.Minute), renew(idA), {Action: lease.ActionChange, ID: idA, Proposed: idB}, {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: idB},
+		acquire(idA, time.Minute), renew(idA), change(idA, idB), {Action: lease.ActionRead}, {Action: lease.ActionWrite, ID: idB},
 		{Action: lease.ActionBreak, Period: lease.Grace(time.Minute)}, release(idB), acquire(idA, time.Minute),
 	} {
-		must(t, all, "job", req)
+		do(t, all, "job", req, 0)
 	}
 	for e, err := range all.List(t.Context(), "") {
 		if err != nil || e.Name != "job" {
 			t.Error(e, err)
 		}
 	}
-	for what, f := range map[string]func() error{
-		"acquire without w": func() error {
-			_, err := leases(sas.ContainerPermissions{Read: true, List: true}).Do(t.Context(), "other", acquire(idB, time.Minute))
-			return err
-		},
-		"acquire without r": func() error {
-			_, err := leases(sas.ContainerPermissions{Write: true, List: true}).Do(t.Context(), "other", acquire(idB, time.Minute))
-			return err
-		},
-		"list without l": func() (err error) {
-			for _, err = range leases(sas.ContainerPermissions{Read: true, Write: true}).List(t.Context(), "") {
-			}
-			return err
-		},
+	for what, p := range map[string]sas.ContainerPermissions{
+		"acquire without w": {Read: true, List: true},
+		"acquire without r": {Write: true, List: true},
+		"list without l":    {Read: true, Write: true},
 	} {
-		err := f()
-		var permanent *lease.PermanentError
-		if !errors.As(err, &permanent) || !strings.Contains(err.Error(), "r and w") || strings.Contains(err.Error(), "sig=") {
+		var err error
+		if p.List {
+			_, err = leases(p).Do(t.Context(), "other", acquire(idB, time.Minute))
+		} else {
+			for _, err = range leases(p).List(t.Context(), "") {
+			}
+		}
+		if says(t, err, nil, "r and w"); !permanent(err) || strings.Contains(err.Error(), "sig=") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -183,13 +142,10 @@ func TestPermissions(t *testing.T) {
 // After a fault of the network, the error is not permanent, and the request is neither granted nor refused.
 func TestUnknownOutcomes(t *testing.T) {
 	d := newDouble(t, nil)
-	leases := open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.From(1, leasefault.Any, leasefault.FailRequest))))
-	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), release(idA), {Action: lease.ActionRead}, {Action: lease.ActionWrite},
-		{Action: lease.ActionBreak}, {Action: lease.ActionChange, ID: idA, Proposed: idB}} {
+	leases := d.open(t, leasefault.Always(leasefault.Any, leasefault.FailRequest))
+	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), release(idA), reads, {Action: lease.ActionWrite}, {Action: lease.ActionBreak}, change(idA, idB)} {
 		_, err := leases.Do(t.Context(), "job", req)
-		var permanent *lease.PermanentError
-		if err == nil || lease.CodeOf(err) != 0 || errors.As(err, &permanent) || !errors.Is(err, leasefault.ErrInjected) {
-			t.Errorf("%v: %v", req.Action, err)
-		}
+		unknown(t, req.Action, err)
+		says(t, err, leasefault.ErrInjected)
 	}
 }

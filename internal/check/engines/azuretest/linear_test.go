@@ -74,10 +74,10 @@ func history(t *testing.T, seed uint64, faults float64, sum *tally) (err error) 
 			t.Fatal(failed)
 		}
 		rec.Contend(t.Context(), func(i int) lease.Authority {
-			way := faulty(t, d.transport(), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), faults,
+			way := faulty(d.transport(), leasefault.Always(leasefault.Any, leasefault.Random(seed+uint64(i), faults,
 				leasefault.FailRequest, leasefault.FailAnswer, leasefault.LoseRequest, leasefault.LoseAnswer,
 				leasefault.DelayRequest(3*time.Second), leasefault.DelayAnswer(5*time.Second), leasefault.Detach(t, leasefault.DelayRequest(20*time.Second)))))
-			a := acting{open(t, client(t, d.url(), &undoing{way, rec, i, sum})), sum}
+			a := acting{d.openVia(t, &undoing{way, rec, i, sum}), sum}
 			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) {
 				res.Now = time.Time{} // the recorder compares codes and what is certain: the IDs are hidden, and epochs jump
 			})
@@ -147,7 +147,7 @@ func (u *undoing) Do(r *http.Request) (res *http.Response, err error) {
 		u.sum.mu.Unlock()
 		req = release(req.Proposed)
 	case req.Action == lease.ActionRenew && actionOf(r) == lease.ActionBreak:
-		req, refusal = lease.Request{Action: lease.ActionBreak, Period: lease.Grace(time.Minute)}, lease.ErrNotPresent
+		req, refusal = breaks(time.Minute), lease.ErrNotPresent
 	default:
 		return u.Transporter.Do(r)
 	}

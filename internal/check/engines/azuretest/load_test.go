@@ -62,7 +62,7 @@ func TestLoadOfAThrottledService(t *testing.T) {
 	hold := func(asked int) (held int64) {
 		synctest.Test(t, func(t *testing.T) {
 			service := &throttled{double: newDouble(t, nil), each: time.Second / 40}
-			leases := open(t, client(t, service.url(), service))
+			leases := service.openVia(t, service)
 			var lost atomic.Int64
 			var full atomic.Pointer[engine.FullError]
 			o := &session.Options{Duration: 15 * time.Second, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{

@@ -12,7 +12,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
@@ -49,7 +48,8 @@ func mustAcquire(t testing.TB, s *session.Session) lease.Token {
 // before the end of the grace period. It is warned once, and again if a second break shortens that.
 func TestBreakWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leases, d := newLeases(t)
+		d := newDouble(t, nil)
+		leases := d.open(t)
 		// A holder loses less than a second because the service truncates the remaining time, a second
 		// that azlease subtracts, and less than 0.1 s because a Session allows for clock drift.
 		const loss = 2100 * time.Millisecond
@@ -112,9 +112,9 @@ func TestHandOverToWaiter(t *testing.T) {
 	for _, leaked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDouble(t, nil)
-			a := holder(t, open(t, client(t, d.url(), d.transport())), "a", time.Minute)
+			a := holder(t, d.open(t), "a", time.Minute)
 			way := &counter{Transporter: d.transport()}
-			b := holder(t, open(t, client(t, d.url(), way)), "b", time.Minute)
+			b := holder(t, d.openVia(t, way), "b", time.Minute)
 			mustAcquire(t, a)
 			to := b.ID()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -130,22 +130,16 @@ func TestHandOverToWaiter(t *testing.T) {
 				t.Fatal(err)
 			}
 			if leaked { // another program takes the lease
-				c := client(t, d.url(), d.transport()).NewBlobClient("job")
-				text, other := to.String(), lease.ID{0xc, 1}.String()
-				l, err := azl.NewBlobClient(c, &azl.BlobClientOptions{LeaseID: &text})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := l.ChangeLease(t.Context(), other, nil); err != nil {
+				if _, err := bare(t, d.sdk(t), "job", to).ChangeLease(t.Context(), idA.String(), nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			before := way.n.Load()
+			before := len(way.sent())
 			time.Sleep(2 * 20 * time.Second) // two of the waiter's reads
 			if led.Load() == leaked {
 				t.Errorf("another program holds the lease: %v; the receiver leads: %v", leaked, led.Load())
 			}
-			if n := way.n.Load() - before; n > 10 {
+			if n := len(way.sent()) - before; n > 10 {
 				t.Errorf("%d requests in two reads", n)
 			}
 			cancel()
@@ -157,13 +151,12 @@ func TestHandOverToWaiter(t *testing.T) {
 // A read of a broken lease shows no more time than the break left it.
 func TestInspectBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leases, d := newLeases(t)
-		a := holder(t, open(t, client(t, d.url(), d.transport())), "a", 15*time.Second)
+		d := newDouble(t, nil)
+		leases := d.open(t)
+		a := holder(t, d.open(t), "a", 15*time.Second)
 		mustAcquire(t, a)
-		if _, err := lease.Break(t.Context(), leases, "job", lease.Grace(8*time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		another := open(t, client(t, d.url(), d.transport())) // which knows only when it first saw the break
+		do(t, leases, "job", breaks(8*time.Second), 0)
+		another := d.open(t) // which knows only when it first saw the break
 		for passed := range 6 {
 			for c, most := range map[*azlease.Container]int{leases: 8, another: 15} {
 				if res, err := lease.Inspect(t.Context(), c, "job"); err != nil || res.MaxRemaining() > time.Duration(most-passed)*time.Second {
@@ -184,7 +177,7 @@ func TestLateGrants(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDouble(t, nil)
 				late := leasefault.Detach(t, leasefault.DelayRequest(10*time.Second))
-				leases := open(t, client(t, d.url(), faulty(t, d.transport(), leasefault.Nth(n, action, late))))
+				leases := d.open(t, leasefault.Nth(n, action, late))
 				s := holder(t, leases, "a", time.Minute)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
@@ -201,7 +194,7 @@ func TestLateGrants(t *testing.T) {
 				if in := d.current("job"); in.State.Locked() {
 					t.Errorf("%v %d is late: the lease is %+v", action, n, in)
 				}
-				mustAcquire(t, holder(t, open(t, client(t, d.url(), d.transport())), "b", time.Minute))
+				mustAcquire(t, holder(t, d.open(t), "b", time.Minute))
 			})
 		}
 	}
@@ -211,8 +204,9 @@ func TestLateGrants(t *testing.T) {
 // after another holder has acquired the lease.
 func TestFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leases, d := newLeases(t)
-		blob := client(t, d.url(), d.transport()).NewBlockBlobClient("job")
+		d := newDouble(t, nil)
+		leases := d.open(t)
+		blob := d.sdk(t).NewBlockBlobClient("job")
 		write := func(id lease.ID) error {
 			_, err := blob.UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)})
 			return err
@@ -233,9 +227,7 @@ func TestFence(t *testing.T) {
 		if !a.CheckAlive() {
 			t.Error("the upload cost the lease")
 		}
-		if _, err := lease.Break(t.Context(), leases, "job", lease.Grace(0)); err != nil {
-			t.Fatal(err)
-		}
+		do(t, leases, "job", breaks(0), 0)
 		if err := write(id); !bloberror.HasCode(err, bloberror.LeaseLost) {
 			t.Errorf("a write under an ID that was broken: %v", err)
 		}
@@ -253,7 +245,7 @@ func TestFence(t *testing.T) {
 
 // Lease refuses options that the service does not support.
 func TestLeaseOptions(t *testing.T) {
-	leases, _ := newLeases(t)
+	leases := newDouble(t, nil).open(t)
 	for field, o := range map[string]*session.Options{
 		"Options.Duration": {Duration: 2 * time.Minute},
 		"Options.TakeOver": {Owner: "a", TakeOver: true},
@@ -278,10 +270,11 @@ func TestThousandLeases(t *testing.T) {
 		d := newDouble(t, nil)
 		count := &counter{Transporter: d.transport()}
 		load := enginetest.Load{Leases: 1000, Duration: time.Minute, Hold: 2 * time.Minute}
-		load.Run(t, open(t, client(t, d.url(), count)))
-		t.Logf("%d exchanges", count.n.Load())
-		if most := int64(load.Leases) * (8 + int64(load.Hold/(9*time.Second))); count.n.Load() > most {
-			t.Errorf("%d exchanges to acquire, renew and release them, want at most %d", count.n.Load(), most)
+		load.Run(t, d.openVia(t, count))
+		n := len(count.sent())
+		t.Logf("%d exchanges", n)
+		if most := load.Leases * (8 + int(load.Hold/(9*time.Second))); n > most {
+			t.Errorf("%d exchanges to acquire, renew and release them, want at most %d", n, most)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
@@ -47,11 +46,11 @@ func TestLeavesAServer(t *testing.T) {
 			way := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
 			t.Cleanup(way.CloseIdleConnections)
 			leases := open(t, client(t, "http://"+p.Addr()+"/"+blobtest.DefaultAccount+"/"+box, azlease.NewTransport(way)))
-			must(t, leases, "job", acquire(idA, time.Minute))
+			do(t, leases, "job", acquire(idA, time.Minute), 0)
 			gathering.Store(true)
 			var all sync.WaitGroup
 			for i := range connections {
-				all.Go(func() { _, _ = leases.Do(t.Context(), fmt.Sprint("job", i), lease.Request{Action: lease.ActionRead}) })
+				all.Go(func() { _, _ = leases.Do(t.Context(), fmt.Sprint("job", i), reads) })
 			}
 			all.Wait()
 			gathering.Store(false)

@@ -1,12 +1,13 @@
 package azuretest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"net/http"
-	"sync"
-	"testing"
+	"net/http/httputil"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
@@ -17,50 +18,47 @@ import (
 // faulty returns a transport for the SDK's requests, which injects the faults of a script. There, a
 // lease operation has the action of the same name. A read of the blob is ActionRead, and any other
 // write of a blob, such as that of a token, is ActionWrite.
-func faulty(t testing.TB, way policy.Transporter, lines ...leasefault.Line[lease.Action]) policy.Transporter {
-	f := &faultyWay{answers: map[uint64]answer{}}
-	f.script = leasefault.Script(&exchanges{f, way}, lines...)
-	return f
+func faulty(way policy.Transporter, lines ...leasefault.Line[lease.Action]) policy.Transporter {
+	script := leasefault.Script(exchanges{way}, lines...)
+	return trip(func(r *http.Request) (*http.Response, error) {
+		s := sending{Request: r}
+		if r.Body != nil {
+			var err error
+			if s.body, err = io.ReadAll(r.Body); err != nil {
+				return nil, err
+			}
+		}
+		res, err := script.Do(context.WithValue(r.Context(), sendingKey{}, s), r.URL.Path, lease.Request{Action: actionOf(r)})
+		if err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(bufio.NewReader(strings.NewReader(res.Record.Owner)), r)
+	})
 }
 
-type faultyWay struct {
-	script lease.Authority
+type sendingKey struct{}
 
-	mu      sync.Mutex
-	n       uint64
-	answers map[uint64]answer // by number; the script passes the number on as the epoch
-}
-
-// An answer can be read more than once.
-type answer struct {
-	http.Response
-	body []byte
-}
-
-type requestKey struct{}
-
+// A sending is an HTTP request with its body, so that it can be sent more than once.
 type sending struct {
 	*http.Request
 	body []byte
 }
 
-func (f *faultyWay) Do(r *http.Request) (*http.Response, error) {
-	s := sending{Request: r}
-	if r.Body != nil {
-		var err error
-		if s.body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-	}
-	res, err := f.script.Do(context.WithValue(r.Context(), requestKey{}, s), r.URL.Path, lease.Request{Action: actionOf(r)})
+// exchanges is the authority to which the script passes its requests. It sends the HTTP request in the
+// context, and the Owner in its result is the whole answer.
+type exchanges struct{ way policy.Transporter }
+
+func (e exchanges) Do(ctx context.Context, _ string, _ lease.Request) (lease.Result, error) {
+	s := ctx.Value(sendingKey{}).(sending)
+	again := s.Clone(ctx)
+	again.Body = io.NopCloser(bytes.NewReader(s.body))
+	res, err := e.way.Do(again)
 	if err != nil {
-		return nil, err
+		return lease.Result{}, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a := f.answers[res.Record.Epoch]
-	a.Response.Body = io.NopCloser(bytes.NewReader(a.body))
-	return &a.Response, nil
+	defer res.Body.Close()
+	text, err := httputil.DumpResponse(res, true)
+	return lease.Result{Record: lease.Record{Owner: string(text)}}, err
 }
 
 func actionOf(r *http.Request) lease.Action {
@@ -72,30 +70,4 @@ func actionOf(r *http.Request) lease.Action {
 		return lease.ActionRead
 	}
 	return lease.ActionWrite
-}
-
-// exchanges is the authority to which the script passes its requests. It sends the HTTP request in the
-// context, and its result holds the number of the answer.
-type exchanges struct {
-	f   *faultyWay
-	way policy.Transporter
-}
-
-func (e *exchanges) Do(ctx context.Context, _ string, _ lease.Request) (lease.Result, error) {
-	s := ctx.Value(requestKey{}).(sending)
-	res, err := e.way.Do(resend(ctx, s.Request, s.body))
-	if err != nil {
-		return lease.Result{}, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return lease.Result{}, err
-	}
-	e.f.mu.Lock()
-	defer e.f.mu.Unlock()
-	e.f.n++
-	e.f.answers[e.f.n] = answer{*res, body}
-	delete(e.f.answers, e.f.n-10_000)
-	return lease.Result{Record: lease.Record{Epoch: e.f.n}}, nil
 }
