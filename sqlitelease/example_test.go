@@ -12,33 +12,39 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
+// begin starts an example program, and returns what it prints.
+func begin(t *testing.T, program string, args ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
 // The example program leads in one process, and in the other after the first is stopped or killed.
 func TestExample(t *testing.T) {
 	program := shorthand.Build(t, ".", "leader")
 	path := newPath(t)
-	begin := func() (*exec.Cmd, *bufio.Scanner) {
-		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "2s")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
+	one := func() (*exec.Cmd, *bufio.Scanner) {
+		cmd, lines := begin(t, program, "-file", path, "-duration", "2s")
 		if !lines.Scan() || !strings.HasPrefix(lines.Text(), "waits") {
 			t.Fatalf("it said %q", lines.Text())
 		}
 		return cmd, lines
 	}
-	cmd, lines := begin()
+	cmd, lines := one()
 	token := ""
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 		if !lines.Scan() || lines.Text() <= token {
 			t.Fatalf("it said %q after %q", lines.Text(), token)
 		}
 		token = lines.Text()
-		next, nextLines := begin()
+		next, nextLines := one()
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
@@ -56,17 +62,6 @@ func TestExample(t *testing.T) {
 func TestShardsExample(t *testing.T) {
 	program := shorthand.Build(t, ".", "shards")
 	path := newPath(t)
-	begin := func() (*exec.Cmd, *bufio.Scanner) {
-		cmd := exec.CommandContext(t.Context(), program, "-file", path, "-duration", "3s")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, bufio.NewScanner(out)
-	}
 	// until reads what a process says until it works on n names.
 	until := func(lines *bufio.Scanner, names map[string]bool, n int) {
 		t.Helper()
@@ -81,10 +76,10 @@ func TestShardsExample(t *testing.T) {
 			}
 		}
 	}
-	one, oneLines := begin()
+	one, oneLines := begin(t, program, "-file", path, "-duration", "3s")
 	had, has := map[string]bool{}, map[string]bool{}
 	until(oneLines, had, 12)
-	two, twoLines := begin()
+	two, twoLines := begin(t, program, "-file", path, "-duration", "3s")
 	until(twoLines, has, 6)
 	until(oneLines, had, 6)
 	for name := range had {

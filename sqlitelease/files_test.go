@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/sqlitelease"
 )
 
 var suffixes = []string{"", "-wal", "-shm", "-lock"}
@@ -210,42 +209,6 @@ func TestLongReader(t *testing.T) {
 	}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > 4<<20 {
 		t.Errorf("the log has %d bytes, %v", info.Size(), err)
-	}
-}
-
-// A copy that overwrites the content of the file keeps its inode, but is older than what the lock file
-// says of the file. Tokens rise all the same, also if the wall clock was set back.
-func TestOverwrittenFile(t *testing.T) {
-	path := newPath(t)
-	s := open(t, path, nil)
-	steady, wall := time.Hour, time.Now().Add(time.Hour)
-	s.SetClock("boot", func() time.Duration { return steady }, func() time.Time { return wall })
-	acquire(t, s, "a", time.Nanosecond)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	backup, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = open(t, path, nil)
-	steady++
-	held, _ := acquire(t, s, "b", time.Minute)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, backup, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	s, err = sqlitelease.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for _, name := range []string{"a", "b"} {
-		if r, _ := acquire(t, s, name, time.Minute); r.Epoch <= held.Epoch {
-			t.Errorf("%s: epoch %d after %d", name, r.Epoch, held.Epoch)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/session"
 	"github.com/fencedlease/lease/sqlitelease"
 )
@@ -32,18 +33,18 @@ const (
 type demand struct {
 	leases   int
 	duration time.Duration
-	path     string
 	sessions []*session.Session
 
 	held, lost, refused, released atomic.Int64
 	refusal                       atomic.Pointer[engine.FullError] // the last
 }
 
-// run calls f while 64 goroutines ask for the leases. The time is that of a synctest bubble.
-func (d *demand) run(t *testing.T, f func()) {
+// run lets 64 goroutines ask for the leases. After the time busy, it opens the file as another process does, and
+// calls f. The time is that of a synctest bubble.
+func (d *demand) run(t *testing.T, busy time.Duration, f func(other *sqlitelease.Store)) {
 	t.Helper()
-	d.path = newPath(t)
-	s, err := sqlitelease.Open(d.path, nil)
+	path := newPath(t)
+	s, err := sqlitelease.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,15 @@ func (d *demand) run(t *testing.T, f func()) {
 			}
 		})
 	}
-	f()
+	time.Sleep(busy)
+	if other, err := sqlitelease.Open(path, nil); err != nil {
+		t.Error(err)
+	} else {
+		f(other)
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	cancel()
 	all.Wait()
 	for _, l := range d.sessions {
@@ -115,8 +124,7 @@ func TestThreeTimesTheLoad(t *testing.T) {
 	for i, n := range []int{fits * 9 / 10, 3 * fits} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &demand{leases: n, duration: duration}
-			d.run(t, func() {
-				time.Sleep(time.Minute)
+			d.run(t, time.Minute, func(*sqlitelease.Store) {
 				held[i] = d.held.Load()
 				t.Logf("%d of %d leases are held, %d are lost, %d refused (%v)", held[i], n, d.lost.Load(), d.refused.Load(), d.refusal.Load())
 				if d.lost.Load() > 0 {
@@ -141,23 +149,35 @@ func TestStoppedWithTheLock(t *testing.T) {
 	const duration = 6 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		d := &demand{leases: int(2 * does * duration.Seconds() / 3), duration: duration}
-		d.run(t, func() {
-			time.Sleep(30 * time.Second)
-			other, err := sqlitelease.Open(d.path, nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
+		d.run(t, 30*time.Second, func(other *sqlitelease.Store) {
 			for range 3 {
 				other.InTransaction(func() { time.Sleep(2 * time.Second) })
 				time.Sleep(20 * time.Second)
 			}
-			if err := other.Close(); err != nil {
-				t.Error(err)
-			}
 			if t.Logf("%d leases are held, %d are lost", d.held.Load(), d.lost.Load()); d.lost.Load() > 0 || d.held.Load() == 0 {
 				t.Errorf("%d leases are held, and %d are lost", d.held.Load(), d.lost.Load())
 			}
+		})
+	})
+}
+
+// After another process was stopped for 3 s while it had the file locked, each lease is released within a RequestTimeout,
+// although renewals have queued up.
+func TestReleasesAfterAPause(t *testing.T) {
+	const duration = 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := &demand{leases: int(does * duration.Seconds() / 3 * 0.75), duration: duration}
+		d.run(t, 30*time.Second, func(other *sqlitelease.Store) {
+			other.InTransaction(func() { time.Sleep(3 * time.Second) })
+			var all sync.WaitGroup
+			for _, l := range d.sessions[:60] {
+				all.Go(func() {
+					if err := l.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
 		})
 	})
 }
@@ -167,12 +187,7 @@ func TestOneLeaseBesideMany(t *testing.T) {
 	const duration = 6 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		d := &demand{leases: int(3 * does * duration.Seconds() / 3), duration: duration}
-		d.run(t, func() {
-			other, err := sqlitelease.Open(d.path, nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
+		d.run(t, 0, func(other *sqlitelease.Store) {
 			var renewals, lost int
 			var slowest time.Duration
 			l, err := other.Lease("one", &session.Options{Duration: duration, Trace: &session.Trace{
@@ -191,9 +206,6 @@ func TestOneLeaseBesideMany(t *testing.T) {
 			t.Logf("%d leases beside one, which was renewed %d times in at most %v", d.held.Load(), renewals, slowest)
 			if renewals < 20 || lost > 0 || slowest > 10*each {
 				t.Errorf("%d renewals in at most %v, lost %d times", renewals, slowest, lost)
-			}
-			if err := other.Close(); err != nil {
-				t.Error(err)
 			}
 		})
 	})
@@ -228,9 +240,7 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 		if _, err := other.Authority().Do(t.Context(), "late", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-signals:
-		case <-time.After(time.Minute):
+		if !shorthand.Within(signals, true) {
 			t.Error("no signal of the release")
 		}
 		if err := errors.Join(s.Close(), other.Close()); err != nil {
@@ -268,9 +278,7 @@ func TestPollInAFailedTransaction(t *testing.T) {
 		if _, err := other.Authority().Do(t.Context(), "a", release); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-signals:
-		case <-time.After(time.Minute):
+		if !shorthand.Within(signals, true) {
 			t.Error("no signal of the release")
 		}
 		if err := errors.Join(s.Close(), other.Close()); err != nil {
@@ -290,33 +298,4 @@ func TestAskForANewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, path, nil)
-}
-
-// After another process was stopped for 3 s while it had the file locked, each lease is released within a RequestTimeout,
-// although renewals have queued up.
-func TestReleasesAfterAPause(t *testing.T) {
-	const duration = 10 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		d := &demand{leases: int(does * duration.Seconds() / 3 * 0.75), duration: duration}
-		d.run(t, func() {
-			time.Sleep(30 * time.Second)
-			other, err := sqlitelease.Open(d.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			other.InTransaction(func() { time.Sleep(3 * time.Second) })
-			var all sync.WaitGroup
-			for _, l := range d.sessions[:60] {
-				all.Go(func() {
-					if err := l.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			if err := other.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	})
 }

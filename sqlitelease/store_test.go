@@ -468,11 +468,14 @@ func TestOddPath(t *testing.T) {
 	}
 }
 
-// Tokens rise when a copy is put back and when the file is deleted, and an open store notices both.
+// Tokens rise when a copy is put back or overwrites the content of the file, which then keeps its inode, and when the
+// file is deleted, even if the wall clock was set back. A store that has the file open notices that it is gone.
 func TestTokensRiseAfterRestore(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, nil)
-	acquire(t, s, "a", time.Minute)
+	wall := time.Now().Add(time.Hour)
+	s.SetClock("boot", func() time.Duration { return time.Hour }, func() time.Time { return wall })
+	acquire(t, s, "a", time.Nanosecond)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -482,33 +485,42 @@ func TestTokensRiseAfterRestore(t *testing.T) {
 	}
 	s = open(t, path, nil)
 	newest := uint64(0)
-	for i := range 5 {
-		r, _ := acquire(t, s, fmt.Sprint("b", i), time.Minute)
-		newest = max(newest, r.Epoch)
-		_, _ = lease.Break(t.Context(), s.Authority(), "a", lease.Grace(0))
-		if r, _ = acquire(t, s, "a", time.Minute); r.Epoch <= newest-1 {
-			t.Fatal(r.Epoch, newest)
-		}
-		newest = max(newest, r.Epoch)
+	for range 5 {
+		r, _ := acquire(t, s, "b", time.Nanosecond)
+		newest = r.Epoch
 	}
-	for what, data := range map[string][]byte{"a copy": backup, "nothing": nil} {
-		for _, suffix := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(path + suffix)
+	for _, c := range []struct {
+		what    string
+		data    []byte
+		removed bool
+	}{
+		{"a copy that overwrites the file", backup, false}, {"a copy", backup, true}, {"nothing", nil, true},
+	} {
+		if c.removed {
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				_ = os.Remove(path + suffix)
+			}
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
-		if data != nil {
-			if err := os.WriteFile(path, data, 0o666); err != nil {
+		if c.data != nil {
+			if err := os.WriteFile(path, c.data, 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.Load(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "open the store again") {
-			t.Errorf("%s: %v", what, err)
+		if c.removed {
+			_, err := s.Load(t.Context(), "a")
+			shorthand.Says(t, err, nil, "open the store again")
 		}
 		s = open(t, path, nil)
-		r, _ := acquire(t, s, "a", time.Minute)
-		if r.Epoch <= newest {
-			t.Errorf("%s: epoch %d after %d", what, r.Epoch, newest)
+		before := newest
+		for _, name := range []string{"a", "b"} {
+			r, _ := acquire(t, s, name, time.Minute)
+			if r.Epoch <= before {
+				t.Errorf("%s: epoch %d of %s after %d", c.what, r.Epoch, name, before)
+			}
+			newest = max(newest, r.Epoch)
 		}
-		newest = r.Epoch
 	}
 }
 
