@@ -62,14 +62,18 @@ func (d double) transport() policy.Transporter { return &http.Client{Transport: 
 // does the SDK take the first segment of the path as the account.
 func (d double) url() string { return "http://127.0.0.1:10000/" + blobtest.DefaultAccount + "/" + box }
 
-// client makes a client of the SDK for the container at url, which sends its requests through send.
+// newClient makes a client of the SDK for the container at url, which sends its requests through send.
+func newClient(url, key string, send policy.Transporter) (*container.Client, error) {
+	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, key)
+	if err != nil {
+		return nil, err
+	}
+	return container.NewClientWithSharedKeyCredential(url, cred, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: send}})
+}
+
 func client(t testing.TB, url string, send policy.Transporter) *container.Client {
 	t.Helper()
-	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := container.NewClientWithSharedKeyCredential(url, cred, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: send}})
+	c, err := newClient(url, blobtest.DefaultKey, send)
 	if err != nil {
 		t.Fatal(err)
 	}

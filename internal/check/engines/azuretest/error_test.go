@@ -33,6 +33,10 @@ func TestErrors(t *testing.T) {
 	l.Close() // no server answers at this address
 	unreachable := "http://" + l.Addr().String() + "/" + blobtest.DefaultAccount + "/" + box
 	good := d.sdk(t)
+	wrong, err := newClient(d.url(), "d3Jvbmc=", d.transport())
+	if err != nil {
+		t.Fatal(err)
+	}
 	elsewhere := client(t, strings.TrimSuffix(d.url(), box)+"elsewhere", d.transport())
 	for what, c := range map[string]struct {
 		client    *container.Client
@@ -43,7 +47,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"unreachable":       {client(t, unreachable, http.DefaultClient), "job", false, 0, []string{unreachable, "no answer", "check the address"}},
 		"missing container": {elsewhere, "job", true, 0, []string{"/elsewhere/job", "404 ContainerNotFound", "create it"}},
-		"wrong key":         {withKey(t, d, "d3Jvbmc="), "job", true, 0, []string{"/box/job", "403 AuthenticationFailed", "check the key"}},
+		"wrong key":         {wrong, "job", true, 0, []string{"/box/job", "403 AuthenticationFailed", "check the key"}},
 		"corrupt epoch":     {good, "epoch", false, lease.ErrCorrupt, []string{`"epoch"`, `leaseepoch = "many"`, "remove the names leaseepoch"}},
 		"corrupt holder":    {good, "holder", false, lease.ErrCorrupt, []string{`"holder"`, `leaseholder = "me"`}},
 		"corrupt owner":     {good, "owner", false, lease.ErrCorrupt, []string{`"owner"`, `leaseowner = "%zz"`}},
@@ -80,19 +84,6 @@ func TestErrors(t *testing.T) {
 	if len(listed) != 2 || listed[lease.ErrCorrupt] != 3 || listed[0] != 1 {
 		t.Errorf("listed %v, want 3 corrupt leases and one sound lease", listed)
 	}
-}
-
-func withKey(t *testing.T, d double, key string) *container.Client {
-	t.Helper()
-	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := container.NewClientWithSharedKeyCredential(d.url(), cred, &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: d.transport()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // The permissions in the README are enough, and each of them is needed.

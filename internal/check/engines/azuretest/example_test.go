@@ -21,22 +21,18 @@ func server(t *testing.T) *blobtest.Server {
 	return s
 }
 
+// The service refuses a write of a holder that has lost its lease. Without a service, the example says which program to
+// start. Its client then tries to connect for 10 s.
 func TestExampleFence(t *testing.T) {
 	t.Parallel()
-	s := server(t)
-	connection := "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
-	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "../../../../azlease", "fence"), "-connection", connection).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "its write is refused by the service") {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
-// Without a service, the example says which program to start. Its client tries to connect for 10 s.
-func TestExampleSaysWhatToStart(t *testing.T) {
-	t.Parallel()
-	const nowhere = "AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;"
-	out, err := exec.CommandContext(t.Context(), shorthand.Build(t, "../../../../azlease", "fence"), "-connection", nowhere).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "go run ./blobtest/cmd/blobtest in the root of the repository, or give -connection") {
-		t.Errorf("%v: %s", err, out)
+	s, program := server(t), shorthand.Build(t, "../../../../azlease", "fence")
+	for connection, want := range map[string]string{
+		"AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";": "its write is refused by the service",
+		"AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;":                   "go run ./blobtest/cmd/blobtest in the root of the repository, or give -connection",
+	} {
+		out, err := exec.CommandContext(t.Context(), program, "-connection", connection).CombinedOutput()
+		if works := strings.Contains(connection, s.URL); (err == nil) != works || !strings.Contains(string(out), want) {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 }

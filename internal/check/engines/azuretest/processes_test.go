@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
@@ -46,12 +43,7 @@ func serve(address string) (stop func(), err error) {
 
 // openFast opens the container at an address for a process that runs in real time.
 func openFast(address string) (slowed, error) {
-	cred, err := container.NewSharedKeyCredential(blobtest.DefaultAccount, blobtest.DefaultKey)
-	if err != nil {
-		return slowed{}, err
-	}
-	c, err := container.NewClientWithSharedKeyCredential("http://"+address+"/"+blobtest.DefaultAccount+"/"+box, cred,
-		&container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10}}}})
+	c, err := newClient("http://"+address+"/"+blobtest.DefaultAccount+"/"+box, blobtest.DefaultKey, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10}})
 	if err != nil {
 		return slowed{}, err
 	}

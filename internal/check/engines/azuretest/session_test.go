@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/leasefault"
@@ -198,49 +195,6 @@ func TestLateGrants(t *testing.T) {
 			})
 		}
 	}
-}
-
-// If the lease is not in force, the service itself refuses a write to the blob: after a break, and
-// after another holder has acquired the lease.
-func TestFence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDouble(t, nil)
-		leases := d.open(t)
-		blob := d.sdk(t).NewBlockBlobClient("job")
-		write := func(id lease.ID) error {
-			_, err := blob.UploadBuffer(t.Context(), []byte("data"), &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(id)})
-			return err
-		}
-		a, b := holder(t, leases, "a", 15*time.Second), holder(t, leases, "b", 15*time.Second)
-		first := mustAcquire(t, a)
-		id := a.ID()
-		if err := write(id); err != nil {
-			t.Fatal(err)
-		}
-		if err := write(lease.ID{1}); !bloberror.HasCode(err, bloberror.LeaseIDMismatchWithBlobOperation) {
-			t.Errorf("a write under another ID: %v", err)
-		}
-		if _, err := blob.UploadBuffer(t.Context(), nil, nil); !bloberror.HasCode(err, bloberror.LeaseIDMissing) {
-			t.Errorf("a write without an ID: %v", err)
-		}
-		time.Sleep(time.Minute)
-		if !a.CheckAlive() {
-			t.Error("the upload cost the lease")
-		}
-		do(t, leases, "job", breaks(0), 0)
-		if err := write(id); !bloberror.HasCode(err, bloberror.LeaseLost) {
-			t.Errorf("a write under an ID that was broken: %v", err)
-		}
-		if second := mustAcquire(t, b); second.Compare(first) <= 0 {
-			t.Errorf("after an upload, token %s follows %s", second, first)
-		}
-		if err := write(id); !bloberror.HasCode(err, bloberror.LeaseIDMismatchWithBlobOperation) {
-			t.Errorf("a write of the former holder: %v", err)
-		}
-		if err := write(b.ID()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // Lease refuses options that the service does not support.
