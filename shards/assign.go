@@ -2,15 +2,16 @@ package shards
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // A worker is a process of the group.
 type worker struct {
-	id     string
-	weight int // at least 1
-	max    int // the largest number of shards that it works on at the same time; 0 means no limit
+	Member
+	knows  digest // the names that it knows
+	offers int    // the largest number of shards that it accepts; unlimited outside a quarantine
 }
 
 // A shard is a name and the process that holds its lease.
@@ -31,14 +32,9 @@ type move struct {
 // member only keeps shards for which no member has room. The order of the arguments' elements does not
 // matter, so all processes that see the same list compute the same moves.
 func plan(members []worker, shards []shard) []move {
-	loads := make(map[string]int, len(members))
-	free := 0
+	loads := make(map[string]int, len(members)) // the free shards count as those of the holder ""
 	for _, s := range shards {
-		if s.holder == "" {
-			free++
-		} else {
-			loads[s.holder]++
-		}
+		loads[s.holder]++
 	}
 	targets := shares(members, loads, len(shards))
 	lacks := make(map[string]int) // by the id of each member that has less than its share
@@ -47,14 +43,7 @@ func plan(members []worker, shards []shard) []move {
 			lacks[id] = n - loads[id]
 		}
 	}
-	if len(lacks) == 0 {
-		return nil
-	}
-	short := make([]string, 0, len(lacks))
-	for id := range lacks {
-		short = append(short, id)
-	}
-	slices.Sort(short)
+	short := slices.Sorted(maps.Keys(lacks))
 
 	// Move free shards first. Otherwise a member could get a shard on which another member is working,
 	// although it could have got a free shard.
@@ -64,12 +53,10 @@ func plan(members []worker, shards []shard) []move {
 	})
 	var moves []move
 	for _, s := range sorted {
-		if s.holder != "" {
-			if loads[s.holder] <= targets[s.holder] {
-				continue
-			}
-			loads[s.holder]--
+		if loads[s.holder] <= targets[s.holder] {
+			continue
 		}
+		loads[s.holder]--
 		to := receiver(s.name, short, lacks)
 		if to == "" {
 			break
@@ -89,7 +76,7 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 	rest := slices.Clone(members)
 	weights := func() (sum int) {
 		for _, m := range rest {
-			sum += m.weight
+			sum += m.Weight
 		}
 		return sum
 	}
@@ -99,11 +86,11 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 		full = false
 		left, sum := n, weights()
 		rest = slices.DeleteFunc(rest, func(m worker) bool {
-			if m.max == 0 || m.max > left || int64(left)*int64(m.weight) < int64(m.max)*int64(sum) {
+			if m.Max == 0 || m.Max > left || int64(left)*int64(m.Weight) < int64(m.Max)*int64(sum) {
 				return false
 			}
-			targets[m.id] = m.max
-			n -= m.max
+			targets[m.ID] = m.Max
+			n -= m.Max
 			full = true
 			return true
 		})
@@ -111,25 +98,25 @@ func shares(members []worker, loads map[string]int, n int) map[string]int {
 	sum, left := weights(), n
 	remainder := make(map[string]int, len(rest))
 	for _, m := range rest {
-		part := int64(n) * int64(m.weight)
-		targets[m.id], remainder[m.id] = int(part/int64(sum)), int(part%int64(sum))
-		left -= targets[m.id]
+		part := int64(n) * int64(m.Weight)
+		targets[m.ID], remainder[m.ID] = int(part/int64(sum)), int(part%int64(sum))
+		left -= targets[m.ID]
 	}
 	if left == 0 {
 		return targets
 	}
-	rest = slices.DeleteFunc(rest, func(m worker) bool { return remainder[m.id] == 0 })
+	rest = slices.DeleteFunc(rest, func(m worker) bool { return remainder[m.ID] == 0 })
 	last := func(m worker) int { // 0 for the members that are rounded up first
-		if loads[m.id] > targets[m.id] {
+		if loads[m.ID] > targets[m.ID] {
 			return 0
 		}
 		return 1
 	}
 	slices.SortFunc(rest, func(a, b worker) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(remainder[b.id], remainder[a.id]), strings.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(remainder[b.ID], remainder[a.ID]), strings.Compare(a.ID, b.ID))
 	})
 	for _, m := range rest[:min(left, len(rest))] {
-		targets[m.id]++
+		targets[m.ID]++
 	}
 	return targets
 }
@@ -154,14 +141,38 @@ func receiver(name string, short []string, lacks map[string]int) (best string) {
 func rankBefore(name, id string, members []worker, loads map[string]int) (n int) {
 	own := rank(name, id)
 	for _, m := range members {
-		if m.id != id && m.hasRoom(loads[m.id]) && rank(name, m.id) > own {
+		if m.ID != id && m.hasRoom(loads[m.ID]) && rank(name, m.ID) > own {
 			n++
 		}
 	}
 	return n
 }
 
-func (m worker) hasRoom(load int) bool { return m.max == 0 || load < m.max }
+func (m worker) hasRoom(load int) bool { return m.Max == 0 || load < m.Max }
+
+// withRoom returns the members that have room for another shard besides those that they hold elsewhere. What
+// is left of the Max of a member is its new Max.
+func withRoom(members []worker, elsewhere map[string]int) (open []worker) {
+	for _, m := range members {
+		if m.hasRoom(elsewhere[m.ID]) {
+			m.Max = max(0, m.Max-elsewhere[m.ID])
+			open = append(open, m)
+		}
+	}
+	return open
+}
+
+// If every member takes as many shards as its Max allows, tooMany returns how many of the n shards are left
+// over.
+func tooMany(members []worker, n int) int {
+	for _, m := range members {
+		if m.Max == 0 {
+			return 0
+		}
+		n -= min(n, m.Max)
+	}
+	return n
+}
 
 // rank returns a number that looks random. It is the same in every process, and must not change in a new
 // version.

@@ -28,7 +28,7 @@ type script struct {
 	now, began time.Time
 	took       time.Duration // for each list
 	broken     error         // of each list
-	members    []scriptMember
+	members    []worker
 	strays     []string
 	shards     map[string]*scriptShard
 	grants     int
@@ -37,17 +37,8 @@ type script struct {
 	out        []string
 }
 
-type scriptMember struct {
-	Member
-	offers int
-	knows  []string // nil means the names of p
-}
-
 type scriptShard struct {
-	holder         string // empty if it is free; somebody or garbled if its lease is not of the group
-	order          uint64
-	token          uint64
-	state          lease.State
+	listed                   // zero if it is free
 	hangs, refused bool      // the work of p does not return when it should; the store grants and breaks nothing
 	ended          bool      // the lease of p has ended, and the work has not
 	called         time.Time // when the work of p was called last
@@ -55,6 +46,17 @@ type scriptShard struct {
 
 func (s *script) note(format string, args ...any) {
 	s.out = append(s.out, fmt.Sprintf("%v ", s.now.Sub(s.began))+fmt.Sprintf(format, args...))
+}
+
+// grant lets a process, or somebody, have the lease of a shard.
+func (s *script) grant(who, name string, order uint64) *scriptShard {
+	s.grants++
+	x := s.shard(name)
+	x.listed = listed{Shard{Name: name, ID: who, Token: lease.Record{Epoch: uint64(s.grants)}.Token(), State: lease.Leased}, order, who == "somebody"}
+	if x.foreign {
+		x.ID = ""
+	}
+	return x
 }
 
 // shard returns the shard with a name.
@@ -86,7 +88,7 @@ func (s *script) run(command string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		*s = script{m: newMachine(o, "t/", "p"), now: time.Unix(0, 0), began: time.Unix(0, 0), shards: map[string]*scriptShard{}, errs: map[string]string{}}
+		*s = script{m: newMachine(o, "t/", "p"), now: time.Unix(0, 0), began: time.Unix(0, 0), shards: map[string]*scriptShard{}, errs: map[string]string{}, members: []worker{aMember("p", 1, 0)}}
 		return nil, nil
 	case s.m == nil:
 		return nil, errors.New("the first command must be process")
@@ -100,32 +102,28 @@ func (s *script) run(command string) ([]string, error) {
 			s.broken = errors.New("no answer")
 		}
 	case verb == "joins", verb == "leaves":
-		s.members = slices.DeleteFunc(s.members, func(m scriptMember) bool { return m.ID == who })
+		s.members = slices.DeleteFunc(s.members, func(m worker) bool { return m.ID == who })
 		if verb == "joins" {
-			m := scriptMember{Member{ID: who, Weight: max(1, values["weight"]), Max: values["max"]}, unlimited, nil}
+			m := aMember(who, max(1, values["weight"]), values["max"])
 			if n, ok := values["offers"]; ok {
 				m.offers = n
 			}
 			s.members = append(s.members, m)
 		}
 	case verb == "knows", verb == "is-drained", verb == "is-drained-no-more":
-		i := slices.IndexFunc(s.members, func(m scriptMember) bool { return m.ID == who })
-		if i < 0 {
-			s.members, i = append(s.members, scriptMember{Member{ID: who}, unlimited, nil}), len(s.members)
-		}
-		if s.members[i].Drained = verb == "is-drained"; verb == "knows" {
-			s.members[i].knows = rest
+		m := &s.members[slices.IndexFunc(s.members, func(m worker) bool { return m.ID == who })]
+		if m.Drained = verb == "is-drained"; verb == "knows" {
+			m.knows = digestOf(rest)
 		}
 	case who == "drain-leases":
 		s.strays = strings.Fields(command)[1:]
 	case verb == "has":
 		for _, name := range rest {
-			s.grants++
-			x := s.shard(name)
-			x.holder, x.order, x.token, x.state = who, uint64(s.grants), uint64(s.grants), lease.Leased
+			order := uint64(s.grants + 1)
 			if rest[len(rest)-1] == "(in-place)" {
-				x.order = 0
+				order = 0
 			}
+			s.grant(who, name, order)
 		}
 		delete(s.shards, "(in-place)")
 	case verb == "fails", verb == "succeeds":
@@ -155,9 +153,9 @@ func (s *script) happens(x *scriptShard, name, verb string) error {
 	reasons := map[string]error{"is-lost": lease.ErrStopWindow, "makes-no-progress": lease.ErrNoProgress}
 	switch verb {
 	case "is-free":
-		x.holder = ""
+		x.listed = listed{}
 	case "is-garbled":
-		x.holder, x.state = "garbled", 0
+		x.listed = listed{Shard: Shard{Name: name, Err: errors.New("garbled")}, foreign: true}
 	case "hangs":
 		x.hangs = true
 	case "is-refused", "is-granted":
@@ -167,7 +165,7 @@ func (s *script) happens(x *scriptShard, name, verb string) error {
 		s.drop(name)
 	case "is-lost", "makes-no-progress":
 		s.m.workLost(name, reasons[verb], s.now)
-		x.holder = ""
+		x.listed = listed{}
 		if x.ended = true; !x.hangs {
 			s.drop(name)
 		}
@@ -200,8 +198,8 @@ func (s *script) returns(name string, times int, err error) {
 // drop ends the work of p on a shard and its lease.
 func (s *script) drop(name string) {
 	x := s.shard(name)
-	if x.ended = false; x.holder == "p" {
-		x.holder = ""
+	if x.ended = false; x.ID == "p" {
+		x.listed = listed{}
 	}
 	s.m.dropped(name)
 }
@@ -229,10 +227,10 @@ func (s *script) once() {
 	known, offers := slices.Sorted(maps.Keys(s.m.shards)), s.m.quarantine.offers
 	owner, reports := s.m.announce(s.now, ended)
 	s.reports(reports)
-	if _, q, _, _ := parseMember(owner); q == unlimited && offers != q {
+	if p, _ := parseMember(owner); p.offers == unlimited && offers != unlimited {
 		s.note("offers to have its share")
-	} else if offers != q {
-		s.note("offers to have at most %d", q)
+	} else if p.offers != offers {
+		s.note("offers to have at most %d", p.offers)
 	}
 	snap, do := s.m.poll(poll{s.now.Add(-s.took), s.now, s.list(), s.broken, ended})
 	s.reports(do.reports)
@@ -255,8 +253,7 @@ func (s *script) once() {
 			continue
 		}
 		took[place] = append(took[place], t.name)
-		s.grants++
-		x.holder, x.order, x.token, x.state, x.called = "p", t.order, uint64(s.grants), lease.Leased, s.now
+		s.grant("p", t.name, t.order).called = s.now
 		s.m.workBegan(t.name, s.now)
 	}
 	for _, place := range slices.Sorted(maps.Keys(took)) {
@@ -265,7 +262,7 @@ func (s *script) once() {
 	for _, b := range do.breaks {
 		s.note("breaks the lease of %s, which %s should have given", b.name, b.from)
 		if x := s.shard(b.name); !x.refused {
-			x.state = lease.Breaking
+			x.State = lease.Breaking
 		}
 	}
 	for _, name := range known {
@@ -278,30 +275,16 @@ func (s *script) once() {
 
 // list returns what a list would show.
 func (s *script) list() listing {
-	l := listing{offers: map[string]int{}, knows: map[string]digest{}, shards: map[string]listed{}, bad: map[string]error{}, strays: s.strays}
-	for _, m := range append(s.members, scriptMember{Member{ID: "p", Weight: s.m.o.Weight, Max: s.m.o.Max}, unlimited, nil}) {
-		if i := slices.IndexFunc(l.members, func(o Member) bool { return o.ID == m.ID }); i >= 0 {
-			continue // p, because it is drained
-		}
-		if l.members = append(l.members, m.Member); m.offers != unlimited {
-			l.offers[m.ID] = m.offers
-		}
-		if l.knows[m.ID] = s.m.digest; m.knows != nil {
-			l.knows[m.ID] = digestOf(m.knows)
+	l := listing{members: slices.Clone(s.members), shards: map[string]listed{}, strays: s.strays}
+	for i, m := range l.members {
+		if m.knows == (digest{}) {
+			l.members[i].knows = s.m.digest
 		}
 	}
 	for name, x := range s.shards {
-		e := listed{Shard: Shard{Name: name, ID: x.holder, Token: lease.Record{Epoch: x.token}.Token(), State: x.state}, order: x.order}
-		switch x.holder {
-		case "":
-			continue
-		case "garbled":
-			l.bad[name] = errors.New("garbled")
-			fallthrough
-		case "somebody":
-			e.ID, e.foreign = "", true
+		if x.State.Locked() || x.Err != nil {
+			l.shards[name] = x.listed
 		}
-		l.shards[name] = e
 	}
 	return l
 }

@@ -3,8 +3,8 @@ package shards
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 	"slices"
-	"strings"
 )
 
 // A digest stands for the names that a process knows. During a rolling update, for example, processes know
@@ -52,9 +52,9 @@ func parseDigest(s string) (d digest) {
 
 // A member agrees with this process on a bucket if both know the same names in this bucket. The function
 // agreeing returns all members that do.
-func agreeing(members []worker, knows map[string]digest, own digest, bucket int) (same []worker) {
+func agreeing(members []worker, own digest, bucket int) (same []worker) {
 	for _, m := range members {
-		if knows[m.id][bucket] == own[bucket] {
+		if m.knows[bucket] == own[bucket] {
 			same = append(same, m)
 		}
 	}
@@ -63,56 +63,35 @@ func agreeing(members []worker, knows map[string]digest, own digest, bucket int)
 
 // planKnown is like plan, but the members can know different names. The shards of a bucket only move to
 // members that know the same names of this bucket as this process. Other members keep the shards that they
-// have.
-func planKnown(members []worker, knows map[string]digest, own digest, shards []shard) (moves []move) {
-	type group struct {
-		key     string
-		members []worker
-		shards  []shard
-	}
-	byBucket := make([]*group, buckets)
-	var groups []*group
-	for i := range byBucket {
-		same := agreeing(members, knows, own, i)
-		var ids []string
-		for _, m := range same {
-			ids = append(ids, m.id)
+// have. The buckets on which the same members agree are planned together.
+func planKnown(members []worker, own digest, shards []shard) (moves []move) {
+	agree := make([]string, buckets) // the members that agree on each bucket
+	for i := range agree {
+		for _, m := range agreeing(members, own, i) {
+			agree[i] += m.ID + " "
 		}
-		slices.Sort(ids)
-		key := strings.Join(ids, " ")
-		at := slices.IndexFunc(groups, func(g *group) bool { return g.key == key })
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, &group{key: key, members: same})
-		}
-		byBucket[i] = groups[at]
 	}
-	isMember, loads := map[string]bool{}, map[string]int{}
-	for _, m := range members {
-		isMember[m.id] = true
-	}
+	loads := map[string]int{}
 	for _, s := range shards {
 		loads[s.holder]++
-		g := byBucket[bucket(s.name)]
-		if !isMember[s.holder] || slices.ContainsFunc(g.members, func(m worker) bool { return m.id == s.holder }) {
-			g.shards = append(g.shards, s)
-		}
 	}
-	for _, g := range groups {
-		inGroup := map[string]int{}
-		for _, s := range g.shards {
-			inGroup[s.holder]++
+	for i, ids := range agree {
+		if slices.Index(agree, ids) < i {
+			continue
 		}
-		var open []worker
-		for _, m := range g.members {
-			if elsewhere := loads[m.id] - inGroup[m.id]; m.max == 0 || m.max > elsewhere {
-				if m.max > 0 {
-					m.max -= elsewhere
-				}
-				open = append(open, m)
+		differs := map[string]bool{}
+		for _, m := range members {
+			differs[m.ID] = m.knows[i] != own[i]
+		}
+		var part []shard
+		elsewhere := maps.Clone(loads)
+		for _, s := range shards {
+			if agree[bucket(s.name)] == ids && !differs[s.holder] {
+				part = append(part, s)
+				elsewhere[s.holder]--
 			}
 		}
-		for _, m := range plan(open, g.shards) {
+		for _, m := range plan(withRoom(agreeing(members, own, i), elsewhere), part) {
 			loads[m.from]--
 			loads[m.to]++
 			moves = append(moves, m)

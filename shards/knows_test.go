@@ -28,24 +28,24 @@ func TestPlanKnown(t *testing.T) {
 		}
 		set := map[string]int{}
 		for i := range rapid.IntRange(1, 5).Draw(t, "members") {
-			m := worker{fmt.Sprint("m", i), rapid.IntRange(1, 3).Draw(t, "weight"), rapid.IntRange(0, 12).Draw(t, "max")}
-			members = append(members, m)
-			set[m.id] = rapid.IntRange(0, 1).Draw(t, "set")
+			m := aMember(fmt.Sprint("m", i), rapid.IntRange(1, 3).Draw(t, "weight"), rapid.IntRange(0, 12).Draw(t, "max"))
+			set[m.ID] = rapid.IntRange(0, 1).Draw(t, "set")
 			if i == 0 {
-				set[m.id] = 0
+				set[m.ID] = 0
 			}
-			knows[m.id] = digestOf(slices.Collect(maps.Keys(sets[set[m.id]])))
+			m.knows = digestOf(slices.Collect(maps.Keys(sets[set[m.ID]])))
+			knows[m.ID], members = m.knows, append(members, m)
 		}
 		var shards []shard
 		for i, name := range names {
 			holder := rapid.SampledFrom([]string{"", "", "gone", "m0", "m1"}).Draw(t, "holder")
-			if m, ok := knows[holder]; ok && holds[holder] >= max(members[holder[1]-'0'].max, 1) || ok && m != knows["m0"] && !sets[1][name] {
+			if m, ok := knows[holder]; ok && holds[holder] >= max(members[holder[1]-'0'].Max, 1) || ok && m != knows["m0"] && !sets[1][name] {
 				holder = ""
 			}
 			holds[holder]++
 			shards = append(shards, shard{name, holder, uint64(i)})
 		}
-		moves := planKnown(members, knows, knows["m0"], shards)
+		moves := planKnown(members, knows["m0"], shards)
 		if len(members) == 1 || !slices.Contains(slices.Collect(maps.Values(set)), 1) {
 			if want := plan(members, shards); fmt.Sprint(sortedMoves(moves)) != fmt.Sprint(sortedMoves(want)) {
 				t.Fatalf("all know the same names, and the moves are %v, not %v", moves, want)
@@ -61,8 +61,8 @@ func TestPlanKnown(t *testing.T) {
 			holds[m.to]++
 		}
 		for _, m := range members {
-			if m.max > 0 && holds[m.id] > m.max {
-				t.Fatalf("%s gets %d shards, and its Max is %d", m.id, holds[m.id], m.max)
+			if m.Max > 0 && holds[m.ID] > m.Max {
+				t.Fatalf("%s gets %d shards, and its Max is %d", m.ID, holds[m.ID], m.Max)
 			}
 		}
 	})

@@ -28,26 +28,26 @@ func parseLabel(s string) (owner, id string) {
 	return s[:max(i, 0)], s[i+1:]
 }
 
-// memberOwner returns the owner for the lease with which a process announces itself.
-func memberOwner(label string, weight, most, offers int, knows digest) string {
-	values := []any{weight, most, knows}
-	if offers != unlimited {
-		values = append(values, offers)
+// owner returns the owner for the lease with which a process announces itself.
+func (m worker) owner() string {
+	values := []any{m.Weight, m.Max, m.knows}
+	if m.offers != unlimited {
+		values = append(values, m.offers)
 	}
-	return member.MemberLease.Owner(label, values...)
+	return member.MemberLease.Owner(label(m.Owner, m.ID), values...)
 }
 
-func parseMember(owner string) (m Member, offers int, knows digest, ok bool) {
+func parseMember(owner string) (m worker, ok bool) {
 	label, v := member.MemberLease.Cut(owner)
 	m.Owner, m.ID = parseLabel(label)
+	m.knows = parseDigest(v[2])
 	var err1, err2, err3 error
 	m.Weight, err1 = strconv.Atoi(v[0])
 	m.Max, err2 = strconv.Atoi(v[1])
-	if offers = unlimited; v[3] != "" {
-		offers, err3 = strconv.Atoi(v[3])
+	if m.offers = unlimited; v[3] != "" {
+		m.offers, err3 = strconv.Atoi(v[3])
 	}
-	ok = errors.Join(err1, err2, err3) == nil && m.Max >= 0 && offers >= unlimited && m.ID != "" && m.Weight >= 1 && m.Weight <= maxWeight
-	return m, offers, parseDigest(v[2]), ok
+	return m, errors.Join(err1, err2, err3) == nil && m.Max >= 0 && m.offers >= unlimited && m.ID != "" && m.Weight >= 1 && m.Weight <= maxWeight
 }
 
 func parseShard(owner string) (name, id string, order uint64, ok bool) {
@@ -59,11 +59,8 @@ func parseShard(owner string) (name, id string, order uint64, ok bool) {
 
 // A listing is a list of the leases of a group.
 type listing struct {
-	members []Member
-	offers  map[string]int    // for each ID of a member in quarantine, the largest number of shards that it accepts
-	knows   map[string]digest // for each ID of a member, the names that it knows
-	shards  map[string]listed // the shards that are locked, or whose record is not valid
-	bad     map[string]error  // why the record of a shard is not valid
+	members []worker
+	shards  map[string]listed // the shards that are locked, or whose record is not valid; the Err says why it is not
 	strays  []string          // the drain leases that name no member, sorted and without their prefix
 }
 
@@ -76,7 +73,7 @@ type listed struct {
 // read reads the leases of a group from a list. If the record of a shard is not valid, the shard counts as
 // foreign.
 func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err error) {
-	l.offers, l.knows, l.shards, l.bad = map[string]int{}, map[string]digest{}, map[string]listed{}, map[string]error{}
+	l.shards = map[string]listed{}
 	drains := map[string]bool{} // whether the lease names a member
 	for e, err := range list {
 		if err != nil && e.Name == "" {
@@ -86,18 +83,13 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 		kind, name, _ := strings.Cut(rest, "/")
 		switch {
 		case kind == "shards" && err != nil:
-			l.bad[name] = err
-			l.shards[name] = listed{Shard: Shard{Name: name}, foreign: true}
+			l.shards[name] = listed{Shard: Shard{Name: name, Err: err}, foreign: true}
 		case err != nil || !e.Record.State.Locked():
 		case kind == "members":
-			m, offers, knows, ok := parseMember(e.Record.Owner)
+			m, ok := parseMember(e.Record.Owner)
 			// The process may have two leases, because it has not released an earlier one yet.
-			if ok && member.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o Member) bool { return o.ID == m.ID }) {
+			if ok && member.IsOf(m.ID, prefix) && !slices.ContainsFunc(l.members, func(o worker) bool { return o.ID == m.ID }) {
 				l.members = append(l.members, m)
-				l.knows[m.ID] = knows
-				if offers != unlimited {
-					l.offers[m.ID] = offers
-				}
 			}
 		case kind == "shards":
 			s := listed{Shard: Shard{Name: name, Owner: e.Record.Owner, Token: e.Record.Token(), State: e.Record.State}}
@@ -129,7 +121,7 @@ func read(list iter.Seq2[lease.Entry, error], prefix string) (l listing, err err
 // namesMember reports whether a drain lease is for the process m. The parameter name is the last part of the
 // drain lease's name, for example the ID of the process. It can also be the whole owner of the process's own
 // lease.
-func namesMember(name string, m *Member) bool {
+func namesMember(name string, m *worker) bool {
 	who, _ := member.MemberLease.Cut(name)
 	return name == m.ID || name == m.Owner || who == label(m.Owner, m.ID)
 }

@@ -12,9 +12,9 @@ func TestOwners(t *testing.T) {
 	for _, owner := range []string{"", "host", "a/b", "x weight=3 max=4", "x offers=2", "a#5"} {
 		for _, n := range []int{unlimited, 0, 3} {
 			said := digestOf([]string{"a", owner})
-			m, offers, knows, ok := parseMember(memberOwner(label(owner, "1f"), 2, 7, n, said))
-			if want := (Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}); !ok || m != want || offers != n || knows != said {
-				t.Errorf("%q: %+v offers %d, want %d; knows %v, want %v", owner, m, offers, n, knows, said)
+			want := worker{Member{ID: "1f", Owner: owner, Weight: 2, Max: 7}, said, n}
+			if m, ok := parseMember(want.owner()); !ok || m != want {
+				t.Errorf("%q: %+v, want %+v", owner, m, want)
 			}
 		}
 		name, id, order, ok := parseShard(member.ShardLease.Owner(label(owner, "1f"), 9))
@@ -24,7 +24,7 @@ func TestOwners(t *testing.T) {
 	}
 	// A process has two leases for a moment. A drain lease names its owner, its ID, both, or the whole owner of its lease.
 	id := member.ID(lease.ID{}, "p/")
-	own := memberOwner(label("host", id), 1, 0, 0, digest{})
+	own := worker{Member: Member{ID: id, Owner: "host", Weight: 1}}.owner()
 	for who, drained := range map[string]bool{"host": true, id: true, label("host", id): true, own: true, "hos": false} {
 		l, err := read(func(yield func(lease.Entry, error) bool) {
 			for name, owner := range map[string]string{memberName("p/", 0): own, memberName("p/", 1): own, drainName("p/", who): "operator"} {
@@ -35,7 +35,7 @@ func TestOwners(t *testing.T) {
 			t.Errorf("%q drains %+v, and the strays are %q: %v", who, l.members, l.strays, err)
 		}
 	}
-	if _, _, _, ok := parseMember("operator"); ok {
+	if _, ok := parseMember("operator"); ok {
 		t.Error("a foreign owner is a member")
 	}
 	if _, _, _, ok := parseShard("operator"); ok {

@@ -105,7 +105,7 @@ func (r *run) poll(ctx context.Context) (interval time.Duration) {
 			}
 		}
 		for _, t := range do.take {
-			h := &holding{name: t.name, order: t.order}
+			h := &holding{shard: t}
 			h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
 			r.held[t.name] = h
 			r.works.Go(func() { r.hold(h) })

@@ -41,6 +41,11 @@ func newMachine(o *Options, prefix, id string) *machine {
 	return &machine{o: o, prefix: prefix, id: id, shards: map[string]*history{}, quarantine: quarantine{offers: unlimited}, seen: snapshot{view: View{ID: id}}}
 }
 
+// self returns what this process announces about itself.
+func (m *machine) self() worker {
+	return worker{Member{ID: m.id, Owner: m.o.Session.Owner, Weight: m.o.Weight, Max: m.o.Max}, m.digest, m.quarantine.offers}
+}
+
 func (m *machine) history(name string) *history {
 	h := m.shards[name]
 	if h == nil {
@@ -138,5 +143,5 @@ func (m *machine) dropped(name string) { m.shards[name].own = nil }
 // this process announces itself.
 func (m *machine) announce(now time.Time, ended map[string]bool) (owner string, reports []report) {
 	reports = m.updateQuarantine(now, ended)
-	return memberOwner(label(m.o.Session.Owner, m.id), m.o.Weight, m.o.Max, m.quarantine.offers, m.digest), reports
+	return m.self().owner(), reports
 }

@@ -19,16 +19,10 @@ type poll struct {
 }
 
 type actions struct {
-	take    []taking
+	take    []shard // that this process should acquire
 	end     []ending
 	breaks  []move
 	reports []report
-}
-
-// A taking is a shard that this process should acquire.
-type taking struct {
-	name  string
-	order uint64 // 0 if the process takes the shard although the plan gives it to another
 }
 
 type ending struct {
@@ -61,17 +55,14 @@ func (m *machine) poll(p poll) (snapshot, actions) {
 	return m.seen, do
 }
 
-// The method remember stores the contents of a list of the leases. However, this process may have newer
-// information about itself than the list. The method then stores the newer information instead.
+// The method remember stores the contents of a list of the leases, and why this process could not take or keep
+// a shard.
 func (m *machine) remember(p poll, do *actions) {
 	l := p.list
-	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
-		do.reports = append(do.reports, m.failed(name, l.bad[name], m.o.Interval, p.now))
-	}
-	l.knows[m.id] = m.digest
-	delete(l.offers, m.id)
-	if m.quarantine.offers != unlimited {
-		l.offers[m.id] = m.quarantine.offers
+	for _, name := range slices.Sorted(maps.Keys(l.shards)) {
+		if err := l.shards[name].Err; err != nil {
+			do.reports = append(do.reports, m.failed(name, err, m.o.Interval, p.now))
+		}
 	}
 	m.seen.view.At, m.seen.list = p.began, l
 	for _, name := range m.names {
@@ -106,9 +97,9 @@ func (m *machine) move(p poll, do *actions) {
 		loads[s.holder]++
 	}
 	open, counted := m.counted(members, shards, hidden, p.now)
-	moves := planKnown(limit(open, l.offers, len(counted)), l.knows, m.digest, counted)
+	moves := planKnown(limit(open, len(counted)), m.digest, counted)
 	m.seen.view.Moves = len(moves)
-	m.seen.view.Idle = min(loads[""], tooMany(members, len(shards), hidden)) // a drained process keeps the shards that no other process has room for
+	m.seen.view.Idle = min(loads[""], tooMany(withRoom(members, hidden), len(shards))) // a drained process keeps the shards that no other process has room for
 	if first {
 		return
 	}
@@ -122,7 +113,7 @@ func (m *machine) move(p poll, do *actions) {
 		case mv.from == m.id: // this process is already releasing the lease
 		case mv.from == "":
 			h.passed++
-			allKnow := len(agreeing(open, l.knows, m.digest, bucket(mv.name))) == len(open)
+			allKnow := len(agreeing(open, m.digest, bucket(mv.name))) == len(open)
 			if mv.to == m.id && (allKnow || h.passed >= nameLag) && h.mayTake(p.now) {
 				m.order++
 				m.take(mv.name, m.order, loads, do)
@@ -149,7 +140,7 @@ func (m *machine) move(p poll, do *actions) {
 func (m *machine) take(name string, order uint64, loads map[string]int, do *actions) {
 	loads[m.id]++
 	m.shards[name].own = &own{order: order}
-	do.take = append(do.take, taking{name, order})
+	do.take = append(do.take, shard{name, m.id, order})
 }
 
 // takeInPlace takes shards that have been free for a long time because the process that should take them has
@@ -157,12 +148,13 @@ func (m *machine) take(name string, order uint64, loads map[string]int, do *acti
 // gets the order 0, so that this process releases it last. Otherwise the shard could soon return to a process
 // where the work on it fails.
 func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string]int, now time.Time, do *actions) {
+	self := m.self()
 	for _, s := range shards {
 		h := m.shards[s.name]
-		if s.holder != "" || h.passed < patience || !h.mayTake(now) || !(worker{max: m.o.Max}).hasRoom(loads[m.id]) {
+		if s.holder != "" || h.passed < patience || !h.mayTake(now) || !self.hasRoom(loads[m.id]) {
 			continue
 		}
-		know := agreeing(members, m.seen.list.knows, m.digest, bucket(s.name))
+		know := agreeing(members, m.digest, bucket(s.name))
 		if h.passed >= patience+rankBefore(s.name, m.id, know, loads) {
 			m.take(s.name, 0, loads, do)
 		}
@@ -193,6 +185,8 @@ func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
 	return shards, hidden
 }
 
+// The method members returns the members that are not drained. What the list shows of this process can be out
+// of date.
 func (m *machine) members(do *actions) (members []worker) {
 	drained := false
 	for _, o := range m.seen.list.members {
@@ -200,11 +194,11 @@ func (m *machine) members(do *actions) (members []worker) {
 		case o.ID == m.id:
 			drained = o.Drained
 		case !o.Drained:
-			members = append(members, worker{o.ID, o.Weight, o.Max})
+			members = append(members, o)
 		}
 	}
 	if !drained {
-		members = append(members, worker{m.id, m.o.Weight, m.o.Max})
+		members = append(members, m.self())
 	}
 	if drained != m.drained {
 		m.drained = drained
@@ -235,25 +229,7 @@ func (m *machine) counted(members []worker, shards []shard, hidden map[string]in
 		}
 	}
 	m.read = true
-	for _, w := range members {
-		if w.max == 0 || w.max > others[w.id] {
-			w.max = max(0, w.max-others[w.id])
-			open = append(open, w)
-		}
-	}
-	return open, counted
-}
-
-// If every member takes as many shards as its Max allows, tooMany returns how many of the n shards are left
-// over.
-func tooMany(members []worker, n int, hidden map[string]int) int {
-	for _, w := range members {
-		if w.max == 0 {
-			return 0
-		}
-		n -= min(max(0, n), max(0, w.max-hidden[w.id]))
-	}
-	return max(0, n)
+	return withRoom(members, others), counted
 }
 
 func (m *machine) reportShares(mine, members int, do *actions) {

@@ -1,6 +1,9 @@
 package shards
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A quarantine takes all shards from a process in which all work fails, for example because its disk is full.
 // It begins when the process has had to release two shards in a row because their work failed. After a pause,
@@ -63,32 +66,27 @@ func (m *machine) updateQuarantine(now time.Time, ended map[string]bool) (report
 // hasOthers reports whether the last list shows another process. Processes in quarantine count only if
 // inQuarantine is true.
 func (m *machine) hasOthers(inQuarantine bool) bool {
-	for _, o := range m.seen.list.members {
-		if _, limited := m.seen.list.offers[o.ID]; o.ID != m.id && (inQuarantine || !limited) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.seen.list.members, func(o worker) bool {
+		return o.ID != m.id && (inQuarantine || o.offers == unlimited)
+	})
 }
 
 // limit returns the members of the plan. A member in quarantine gets no more shards than it accepts, unless
 // the other members have no room for all n shards.
-func limit(members []worker, offers map[string]int, n int) (limited []worker) {
-	room := 0
+func limit(members []worker, n int) (limited []worker) {
+	var outside []worker
 	for _, w := range members {
-		switch most, inside := offers[w.id]; {
-		case !inside && w.max == 0:
-			room += n
-		case !inside:
-			room += min(w.max, n)
-		case most == 0:
+		switch {
+		case w.offers == unlimited:
+			outside = append(outside, w)
+		case w.offers == 0:
 			continue
-		case w.max == 0 || most < w.max:
-			w.max = most
+		case w.Max == 0 || w.offers < w.Max:
+			w.Max = w.offers
 		}
 		limited = append(limited, w)
 	}
-	if room < n {
+	if tooMany(outside, n) > 0 {
 		return members
 	}
 	return limited

@@ -160,7 +160,7 @@ func (c *town) needed() int {
 	defer c.mu.Unlock()
 	var w world
 	for _, p := range c.procs {
-		w.members = append(w.members, worker{fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max})
+		w.members = append(w.members, aMember(fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max))
 	}
 	for _, name := range c.names {
 		s := shard{name: name}

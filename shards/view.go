@@ -73,9 +73,9 @@ func (s snapshot) View() View {
 		}
 	}
 	slices.SortFunc(v.Shards, func(a, b Shard) int { return strings.Compare(a.Name, b.Name) })
-	v.Members = slices.Clone(s.list.members)
-	for i := range v.Members {
-		v.Members[i].Shards = held[v.Members[i].ID]
+	for _, m := range s.list.members {
+		m.Shards = held[m.ID]
+		v.Members = append(v.Members, m.Member)
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
 	return v

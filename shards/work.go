@@ -16,8 +16,7 @@ import (
 // The type holding describes a shard that this process acquires or works on. A value of this type exists
 // until the process has released the lease of the shard.
 type holding struct {
-	name    string
-	order   uint64
+	shard
 	ctx     context.Context // ends when this process should release the shard
 	end     context.CancelCauseFunc
 	session *session.Session // nil until the lease is acquired; guarded by run.mu

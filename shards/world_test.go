@@ -293,7 +293,7 @@ func (c *town) unbalanced() string {
 	sum := 0
 	for p, n := range loads {
 		id := fmt.Sprintf("%p", p)
-		members = append(members, worker{id, p.group.o.Weight, p.group.o.Max})
+		members = append(members, aMember(id, p.group.o.Weight, p.group.o.Max))
 		have[id] = n
 		sum += n
 	}
