@@ -32,7 +32,7 @@ var plantedBugs = [][4]string{
 	{"names that are gone are remembered", "poll.go", "if h.own == nil && now.Sub", "if false && now.Sub"},
 	{"a shard that fails is kept", "machine.go", "w.failures >= mostFailures && m.hasOthers(true)", "w.failures < 0"},
 	{"a shard that failed is taken again at once", "history.go", "now.Add(min(pause, longest))", "now"},
-	{"the context of the work does not end with the lease", "work.go", "err := r.work(ctx, h, tok)", "err := r.work(h.ctx, h, tok)"},
+	{"the context of the work does not end with the lease", "work.go", "err = r.work(ctx, h, tok)", "err = r.work(h.ctx, h, tok)"},
 	{"a shard that fails everywhere makes others move", "history.go", "return order > 0 ||", "return true ||"},
 	{"a shard that was taken never counts", "history.go", "now.Sub(h.heldSince) >= trial", "false"},
 	{"refused names take a part of a share", "history.go", "return now.Sub(h.freeSince) < trial ||", "return true ||"},

@@ -45,22 +45,22 @@ func (r *run) hold(h *holding) {
 		return
 	}
 	var (
-		tok   lease.Token
-		cause error
-		ended time.Time
-		done  bool // whether the end of the work has been reported
+		tok   lease.Token // of the grant, if there was one
+		cause error       // why the work has ended
+		ended time.Time   // when the context of the work has ended, or the work itself
 	)
 	defer tasks.EvenOnExit(func() {
-		if tok != "" && !done && !errors.Is(cause, lease.ErrLost) { // the work has ended its goroutine
-			r.send(reportGiven(h.name, tok, cause, 0))
+		lost := errors.Is(cause, lease.ErrLost)
+		if tok != "" && !lost {
+			r.send(reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended)))
 		}
 		// Close sends a release that has failed again. After a loss of the lease, the error of Close says
 		// little, because the store often does not answer.
-		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !errors.Is(cause, lease.ErrLost) {
+		if err := member.Close(h.ctx, s, r.o.Session); err != nil && !lost {
 			r.send(reportFailed(h.name, err, 1))
 		}
 	})
-	ran, err := session.TryRun(h.ctx, member.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
+	_, err = session.TryRun(h.ctx, member.Member{Session: s}, func(ctx context.Context, t lease.Token) error {
 		acquired()
 		tok = t
 		r.tell(func(m *machine, now time.Time) []report {
@@ -79,32 +79,20 @@ func (r *run) hold(h *holding) {
 				})
 			}
 		})
-		returned := false
+		err := errExits // unless the work returns
 		defer tasks.EvenOnExit(func() {
-			if returned {
+			if !stop() {
+				<-over
 				return
 			}
-			if stop() {
-				cause = errExits
-				r.failed(h, errExits, r.o.Session.Duration)
-			} else {
-				<-over
+			if cause, ended = err, r.clock.Now(); err == errExits {
+				r.failed(h, err, r.o.Session.Duration)
 			}
 		})
-		err := r.work(ctx, h, tok)
-		returned = true
-		if stop() {
-			cause, ended = err, r.clock.Now() // the work has returned before its context ended
-		} else {
-			<-over
-		}
+		err = r.work(ctx, h, tok)
 		return nil
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout, Logger: o.Logger, ProgressTimeout: r.o.ProgressTimeout})
-	done = true
-	switch {
-	case ran && !errors.Is(cause, lease.ErrLost):
-		r.send(reportGiven(h.name, tok, cause, r.clock.Now().Sub(ended)))
-	case !ran && err != nil && h.ctx.Err() == nil:
+	if tok == "" && err != nil && h.ctx.Err() == nil {
 		r.failed(h, err, r.o.Interval)
 	}
 }
