@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -130,88 +130,55 @@ func TestStopWhileWorkHangs(t *testing.T) {
 }
 
 // A call of names that fails, hangs or ends its goroutine is in the View, and the work goes on. The work of a name
-// that is gone ends, and all work when Run ends, which waits for names.
+// that is gone ends, and all work when Run ends, which waits for names. Then no lease is locked.
 func TestNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(nil)
-		var mu sync.Mutex
-		working := map[string]error{}
-		answer := func(context.Context) ([]string, error) { return []string{"a", "b", "", "a"}, nil }
-		source := func(ctx context.Context) ([]string, error) {
-			mu.Lock()
-			f := answer
-			mu.Unlock()
-			return f(ctx)
-		}
-		work := func(ctx context.Context, name string, _ lease.Token) error {
-			set := func(err error) {
-				mu.Lock()
-				defer mu.Unlock()
-				working[name] = err
-			}
-			set(nil)
-			<-ctx.Done()
-			set(context.Cause(ctx))
-			return nil
-		}
-		g, err := New(store.Authority(), "n/", &Options{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- g.Run(ctx, source, work) }()
-		check := func(when string, fails bool, want map[string]error) {
-			t.Helper()
-			mu.Lock()
-			defer mu.Unlock()
-			if v := g.View(); !maps.Equal(working, want) || (v.Err != nil) != fails || v.Interval != interval {
-				t.Errorf("%s: works on %v, want %v; the View has %v and %v", when, working, want, v.Err, v.Interval)
-			}
-		}
-		next := func(f func(context.Context) ([]string, error)) {
-			mu.Lock()
-			answer = f
-			mu.Unlock()
-			time.Sleep(4*interval + time.Second)
-		}
-		time.Sleep(2*interval + time.Second)
-		all := map[string]error{"a": nil, "b": nil, "": nil} // the empty name is a valid one: "n/shards/"
-		check("at the start", false, all)
-		if ms := g.View().Members; len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
+	inTown(t, 3, func(c *town) {
+		var removed atomic.Int64
+		p := c.start(0, func(o *Options) {
+			o.Trace = &Trace{Given: func(_ string, _ lease.Token, cause error, _ time.Duration) {
+				if cause == ErrRemoved {
+					removed.Add(1)
+				}
+			}}
+		})
+		c.expectBalance(2*interval+time.Second, "at the start")
+		if ms := p.group.View().Members; len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
 			t.Errorf("the members are %+v, and the default Owner should name this process", ms)
 		}
-		next(func(context.Context) ([]string, error) { return nil, errors.New("no names") })
-		check("names fails", true, all)
-		next(func(context.Context) ([]string, error) { runtime.Goexit(); return nil, nil })
-		check("names ends its goroutine", true, all)
-		next(func(ctx context.Context) ([]string, error) {
-			<-ctx.Done()
-			time.Sleep(time.Minute)
-			return nil, nil
-		})
-		check("names hangs", true, all)
-		next(func(context.Context) ([]string, error) { return []string{"b", "c"}, nil })
-		time.Sleep(2 * time.Minute)
-		all = map[string]error{"a": ErrRemoved, "b": nil, "": ErrRemoved, "c": nil}
-		check("other names", false, all)
-		if err := g.Run(ctx, source, work); lease.CodeOf(err) != lease.ErrOption {
-			t.Errorf("a second Run: %v", err)
+		next := func(when string, wait time.Duration, fails bool, works int, names func() ([]string, error)) {
+			t.Helper()
+			c.mu.Lock()
+			c.answer = names
+			c.mu.Unlock()
+			time.Sleep(wait)
+			if v := p.group.View(); c.loads()[p] != works || (v.Err != nil) != fails || v.Interval != interval {
+				t.Errorf("%s: works on %d, want %d; the View has %v and %v", when, c.loads()[p], works, v.Err, v.Interval)
+			}
 		}
 		running := atomic.Bool{}
-		next(func(ctx context.Context) ([]string, error) {
+		hang := func() ([]string, error) {
 			running.Store(true)
 			defer running.Store(false)
 			time.Sleep(time.Minute)
-			return nil, nil
-		})
-		cancel()
-		if err := <-ended; err != nil || g.View().ID != "" || running.Load() {
-			t.Errorf("Run returns %v, the View has the ID %q, and names runs: %v", err, g.View().ID, running.Load())
+			return c.names, nil
 		}
-		all["b"], all["c"] = ErrStopping, ErrStopping
-		check("the end", true, all)
-		for e := range store.List(context.Background(), "n/") {
+		next("names fails", 20*time.Second, true, 3, func() ([]string, error) { return nil, errors.New("no names") })
+		next("names ends its goroutine", 20*time.Second, true, 3, func() ([]string, error) { runtime.Goexit(); return nil, nil })
+		next("names hangs", 20*time.Second, true, 3, hang)
+		// The empty name is a valid one, "t/shards/".
+		next("other names", 2*time.Minute, false, 3, func() ([]string, error) { return []string{"0001", "new", ""}, nil })
+		if n := removed.Load(); n != 2 {
+			t.Errorf("the work of %d names has ended, and 2 were removed", n)
+		}
+		if err := p.group.Run(t.Context(), p.listNames, p.work); lease.CodeOf(err) != lease.ErrOption {
+			t.Errorf("a second Run: %v", err)
+		}
+		next("names hangs at the end", 20*time.Second, true, 3, hang)
+		p.leave()
+		if <-p.ended; p.group.View().ID != "" || running.Load() {
+			t.Errorf("the View has the ID %q, and names runs: %v", p.group.View().ID, running.Load())
+		}
+		for e := range c.store.List(t.Context(), "t/") {
 			if e.Record.State.Locked() {
 				t.Errorf("%s is locked", e.Name)
 			}
@@ -239,8 +206,6 @@ func TestRefusedNames(t *testing.T) {
 	})
 }
 
-type noList struct{ lease.Authority }
-
 func TestNewRefuses(t *testing.T) {
 	a := memory.New(nil).Authority()
 	for name, o := range map[string]*Options{
@@ -254,15 +219,16 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err) // an error about a default would name a field that was not given
 		}
 	}
-	if _, err := New(noList{a}, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
-		t.Error(err)
-	}
-	if _, err := New(nil, "p/", nil); lease.CodeOf(err) != lease.ErrOption {
-		t.Error(err)
-	}
-	for _, prefix := range []string{"", strings.Repeat("p", 1010)} {
-		if _, err := New(a, prefix, nil); lease.CodeOf(err) != lease.ErrName {
-			t.Errorf("a prefix of %d bytes: %v", len(prefix), err)
+	for _, bad := range []struct {
+		a      lease.Authority
+		prefix string
+		code   lease.Code
+	}{
+		{struct{ lease.Authority }{a}, "p/", lease.ErrOption}, // cannot list
+		{nil, "p/", lease.ErrOption}, {a, "", lease.ErrName}, {a, strings.Repeat("p", 1010), lease.ErrName},
+	} {
+		if _, err := New(bad.a, bad.prefix, nil); lease.CodeOf(err) != bad.code {
+			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
@@ -286,7 +252,11 @@ func TestRunBadArgument(t *testing.T) {
 func TestPanic(t *testing.T) {
 	if os.Getenv("SHARDS_PANIC") != "" {
 		store := memory.New(nil)
-		g, err := New(releases{store.Authority(), store}, "p/", &Options{Interval: 10 * time.Millisecond})
+		a := leasefault.Script(store.Authority(), leasefault.Always(lease.ActionRelease, func(_ context.Context, c *leasefault.Call) error {
+			fmt.Println("release", c.Name)
+			return nil
+		}))
+		g, err := New(a, "p/", &Options{Interval: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,19 +272,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// releases prints each release.
-type releases struct {
-	lease.Authority
-	lease.Lister
-}
-
-func (a releases) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRelease {
-		fmt.Println("release", name)
-	}
-	return a.Authority.Do(ctx, name, req)
-}
-
 // The hooks and the records tell of each shard once.
 func TestReports(t *testing.T) {
 	inTown(t, 2, func(c *town) {
@@ -325,17 +282,9 @@ func TestReports(t *testing.T) {
 			defer mu.Unlock()
 			got[what]++
 		}
-		text, w := io.Pipe()
-		go func() {
-			records, _ := io.ReadAll(text)
-			for line := range strings.Lines(string(records)) {
-				level, rest, _ := strings.Cut(line[strings.Index(line, "level="):], " msg=")
-				what, _, _ := strings.Cut(rest, " name=")
-				note(level + " " + what)
-			}
-		}()
+		var log strings.Builder
 		p := c.start(0, func(o *Options) {
-			o.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			o.Trace = &Trace{
 				Taken:    func(string, lease.Token) { note("taken") },
 				Given:    func(_ string, _ lease.Token, cause error, _ time.Duration) { note(cause.Error()) },
@@ -354,9 +303,12 @@ func TestReports(t *testing.T) {
 		p.cut.Store(false)
 		c.expectBalance(3*interval, "after a cut")
 		p.leave()
-		time.Sleep(time.Minute)
-		w.Close()
-		synctest.Wait()
+		<-p.ended
+		for line := range strings.Lines(log.String()) {
+			level, rest, _ := strings.Cut(line[strings.Index(line, "level="):], " msg=")
+			what, _, _ := strings.Cut(rest, " name=")
+			note(level + " " + what)
+		}
 		maps.DeleteFunc(got, func(what string, _ int) bool {
 			return strings.Contains(what, "failed") || strings.Contains(what, "balanced\"")
 		})
@@ -373,33 +325,20 @@ func TestReports(t *testing.T) {
 
 // Work that ends its goroutine has failed, and is reported as taken and given.
 func TestGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var works, failed, taken, given atomic.Int64
-		g, err := New(memory.New(nil).Authority(), "p/", &Options{Logger: slog.New(slog.DiscardHandler), Trace: &Trace{
-			Failed: func(string, error) { failed.Add(1) },
-			Taken:  func(string, lease.Token) { taken.Add(1) },
-			Given:  func(string, lease.Token, error, time.Duration) { given.Add(1) },
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- g.Run(ctx, func(context.Context) ([]string, error) { return []string{"a"}, nil }, func(context.Context, string, lease.Token) error {
-				works.Add(1)
-				runtime.Goexit()
-				return nil
-			})
-		}()
+	inTown(t, 1, func(c *town) {
+		var failed, taken, given atomic.Int64
+		p := c.start(0, func(o *Options) {
+			o.Trace = &Trace{
+				Failed: func(string, error) { failed.Add(1) },
+				Taken:  func(string, lease.Token) { taken.Add(1) },
+				Given:  func(string, lease.Token, error, time.Duration) { given.Add(1) },
+			}
+		})
+		p.exits.Store(true)
 		time.Sleep(time.Hour)
-		n := works.Load()
-		if v := g.View(); failed.Load() != n || taken.Load() != n || given.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
-			t.Errorf("of %d works in an hour, %d were reported as failed, %d as taken and %d as given; the View has %+v", n, failed.Load(), taken.Load(), given.Load(), v.Shards)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		n := failed.Load()
+		if v := p.group.View(); taken.Load() != n || given.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
+			t.Errorf("of the works in an hour, %d were reported as failed, %d as taken and %d as given; the View has %+v", n, taken.Load(), given.Load(), v.Shards)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,8 @@ type town struct {
 
 	mu      sync.Mutex
 	names   []string
-	procs   []*process // those that were not stopped
+	answer  func() ([]string, error) // of the function names, instead of names; nil if there is none
+	procs   []*process               // those that were not stopped
 	at      map[string][]*labor
 	tokens  map[string]lease.Token
 	idle    map[string]time.Time // since when no process works on a shard
@@ -63,7 +65,7 @@ type process struct {
 	hangs  atomic.Value // the name of the shard whose work takes an hour to stop
 	fails  atomic.Value // the name of the shard whose work returns errors
 	broken atomic.Bool  // all work returns errors
-	lists  atomic.Int64
+	exits  atomic.Bool  // all work ends its goroutine
 }
 
 func newTown(t testing.TB, shards int, duration time.Duration) *town {
@@ -117,8 +119,12 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 
 func (p *process) listNames(context.Context) ([]string, error) {
 	p.town.mu.Lock()
-	defer p.town.mu.Unlock()
-	return slices.Clone(p.town.names), nil
+	names, answer := slices.Clone(p.town.names), p.town.answer
+	p.town.mu.Unlock()
+	if answer != nil {
+		return answer()
+	}
+	return names, nil
 }
 
 // wire is the connection of a process to the store.
@@ -144,7 +150,6 @@ func (w wire) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, er
 			return
 		}
 		w.p.town.lists.Add(1)
-		w.p.lists.Add(1)
 		w.p.town.store.List(ctx, prefix)(yield)
 	}
 }
@@ -155,6 +160,9 @@ var errWork = errors.New("the work fails")
 func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
 	if p.broken.Load() || p.fails.Load() == name {
 		return errWork
+	}
+	if p.exits.Load() {
+		runtime.Goexit()
 	}
 	c := p.town
 	c.mu.Lock()
