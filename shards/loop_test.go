@@ -117,7 +117,7 @@ func TestStopWhileWorkHangs(t *testing.T) {
 		}
 		procs[0].leave()
 		time.Sleep(interval + time.Second)
-		if n := c.loads()[procs[1]]; n != 9 {
+		if n := procs[1].load(); n != 9 {
 			t.Errorf("the other works on %d", n)
 		}
 		time.Sleep(time.Hour) // Run waits for the work
@@ -145,28 +145,30 @@ func TestNames(t *testing.T) {
 		if ms := p.group.View().Members; len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
 			t.Errorf("the members are %+v, and the default Owner should name this process", ms)
 		}
-		next := func(when string, wait time.Duration, fails bool, works int, names func() ([]string, error)) {
+		next := func(when string, wait time.Duration, fails bool, works int, answer func() error) {
 			t.Helper()
 			c.mu.Lock()
-			c.answer = names
+			c.answer = answer
 			c.mu.Unlock()
 			time.Sleep(wait)
-			if v := p.group.View(); c.loads()[p] != works || (v.Err != nil) != fails || v.Interval != interval {
-				t.Errorf("%s: works on %d, want %d; the View has %v and %v", when, c.loads()[p], works, v.Err, v.Interval)
+			if v := p.group.View(); p.load() != works || (v.Err != nil) != fails || v.Interval != interval {
+				t.Errorf("%s: works on %d, want %d; the View has %v and %v", when, p.load(), works, v.Err, v.Interval)
 			}
 		}
 		running := atomic.Bool{}
-		hang := func() ([]string, error) {
+		hang := func() error {
 			running.Store(true)
 			defer running.Store(false)
 			time.Sleep(time.Minute)
-			return c.names, nil
+			return nil
 		}
-		next("names fails", 20*time.Second, true, 3, func() ([]string, error) { return nil, errors.New("no names") })
-		next("names ends its goroutine", 20*time.Second, true, 3, func() ([]string, error) { runtime.Goexit(); return nil, nil })
+		next("names fails", 20*time.Second, true, 3, func() error { return errors.New("no names") })
+		next("names ends its goroutine", 20*time.Second, true, 3, func() error { runtime.Goexit(); return nil })
 		next("names hangs", 20*time.Second, true, 3, hang)
-		// The empty name is a valid one, "t/shards/".
-		next("other names", 2*time.Minute, false, 3, func() ([]string, error) { return []string{"0001", "new", ""}, nil })
+		c.mu.Lock()
+		c.names = []string{"0001", "new", ""} // the empty name is a valid one: "t/shards/"
+		c.mu.Unlock()
+		next("other names", 2*time.Minute, false, 3, nil)
 		if n := removed.Load(); n != 2 {
 			t.Errorf("the work of %d names has ended, and 2 were removed", n)
 		}
@@ -198,7 +200,7 @@ func TestRefusedNames(t *testing.T) {
 		c.start(0, nil)
 		time.Sleep(20 * duration)
 		began := c.beganIn(time.Hour)
-		if worked := len(c.names) - c.idleNow(); worked != good || began > 0 {
+		if worked := len(c.names) - c.world().loads()[""]; worked != good || began > 0 {
 			t.Errorf("%d of %d shards are worked, and %d moved in an hour", worked, good, began)
 		}
 		c.refuses.Store(false)
@@ -352,15 +354,15 @@ func TestProgressTimeout(t *testing.T) {
 			o.ProgressTimeout = duration / 3
 			o.Trace = &Trace{Failed: func(string, error) { failed.Add(1) }, Lost: func(string, lease.Token, error) { lost.Add(1) }}
 		})
-		p.broken.Store(true)
+		p.fails.Store("*")
 		time.Sleep(time.Hour)
 		if lost.Load() > 0 || failed.Load() < 100 {
 			t.Errorf("the work failed %d times, and %d shards were lost", failed.Load(), lost.Load())
 		}
-		p.broken.Store(false) // the work never calls session.Progress
+		p.fails.Store("") // the work never calls session.Progress
 		healthy := c.start(0, nil)
 		time.Sleep(13 * time.Minute)
-		if n := c.loads()[healthy]; n < 19 {
+		if n := healthy.load(); n < 19 {
 			t.Errorf("the healthy process works on %d of 20", n)
 		}
 	})

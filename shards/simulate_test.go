@@ -51,7 +51,7 @@ func TestSimulate(t *testing.T) {
 		events, longest := map[string]int{}, time.Duration(0)
 		time.Sleep(2*i + 10*time.Second) // the works of a process that crashes while all start would count as moves
 		var refusing time.Time           // until when a process may refuse a shard: its work failed there, or still hangs
-		for end := time.Now().Add(time.Duration(*days) * 24 * time.Hour); time.Now().Before(end) && len(c.faults) == 0; {
+		for end := time.Now().Add(time.Duration(*days) * 24 * time.Hour); time.Now().Before(end) && !t.Failed(); {
 			p := c.procs[dice.IntN(len(c.procs))]
 			settle := 2*i + 10*time.Second // the bound that the documentation states
 			event := [...]string{"join", "leave", "crash", "cut", "pause", "slow", "hang", "quiet", "fail"}[dice.IntN(9)]
@@ -105,14 +105,17 @@ func TestSimulate(t *testing.T) {
 					c.procs[len(c.procs)-1].leave()
 				}
 				p.stop.Store(0)
-				refusing = later(refusing, time.Now().Add(5*o.Grace+trial*d))
+				if until := time.Now().Add(5*o.Grace + trial*d); until.After(refusing) {
+					refusing = until
+				}
 			case "fail":
 				p.failOne()
 				refusing = time.Now().Add(10*d + trial*d)
 				time.Sleep(2*d + 12*i)
 				p.fails.Store("")
 			}
-			needed, before := c.needed(), c.works()
+			w := c.world()
+			needed, before := len(plan(w.members, w.shards)), c.works()
 			refused := time.Now().Before(refusing)
 			if refused {
 				settle += time.Duration(patience+len(c.procs))*i + trial*d
@@ -152,31 +155,6 @@ func (c *town) works() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.moves
-}
-
-// needed returns how many shards have to move.
-func (c *town) needed() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var w world
-	for _, p := range c.procs {
-		w.members = append(w.members, aMember(fmt.Sprintf("%p", p), p.group.o.Weight, p.group.o.Max))
-	}
-	for _, name := range c.names {
-		s := shard{name: name}
-		if ls := c.at[name]; len(ls) > 0 {
-			s.holder = fmt.Sprintf("%p", ls[0].p)
-		}
-		w.shards = append(w.shards, s)
-	}
-	return len(plan(w.members, w.shards))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // TestCurve prints the requests that a balanced group with the default options sends in a minute. With

@@ -32,15 +32,13 @@ type town struct {
 
 	mu      sync.Mutex
 	names   []string
-	answer  func() ([]string, error) // of the function names, instead of names; nil if there is none
-	procs   []*process               // those that were not stopped
+	answer  func() error // what the function names does before it returns the names; nil if nothing
+	procs   []*process   // those that were not stopped
 	at      map[string][]*labor
 	tokens  map[string]lease.Token
 	idle    map[string]time.Time // since when no process works on a shard
 	longest time.Duration        // the longest idle time
 	moves   int                  // how often a work began
-	double  int                  // how often a work began while another with a live context was running
-	faults  []string
 
 	requests, lists atomic.Int64
 }
@@ -63,8 +61,7 @@ type process struct {
 	paused atomic.Bool
 	stop   atomic.Int64 // how long the work takes to stop
 	hangs  atomic.Value // the name of the shard whose work takes an hour to stop
-	fails  atomic.Value // the name of the shard whose work returns errors
-	broken atomic.Bool  // all work returns errors
+	fails  atomic.Value // the name of the shard whose work returns errors, or "*" for all
 	exits  atomic.Bool  // all work ends its goroutine
 }
 
@@ -79,7 +76,8 @@ func newTown(t testing.TB, shards int, duration time.Duration) *town {
 }
 
 func (c *town) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Sprintf("%v: ", time.Since(c.began))+fmt.Sprintf(format, args...))
+	c.t.Helper()
+	c.t.Errorf("%v: "+format, append([]any{time.Since(c.began)}, args...)...)
 }
 
 // start starts a process. If drift is not 0, its clock is wrong by that part.
@@ -109,8 +107,6 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 	go func() {
 		defer close(p.ended)
 		if err := g.Run(ctx, p.listNames, p.work); err != nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
 			c.fault("Run: %v", err)
 		}
 	}()
@@ -122,7 +118,7 @@ func (p *process) listNames(context.Context) ([]string, error) {
 	names, answer := slices.Clone(p.town.names), p.town.answer
 	p.town.mu.Unlock()
 	if answer != nil {
-		return answer()
+		return names, answer()
 	}
 	return names, nil
 }
@@ -158,7 +154,7 @@ var errWork = errors.New("the work fails")
 
 // work is the work of a shard. It checks that no other process works on it.
 func (p *process) work(ctx context.Context, name string, tok lease.Token) error {
-	if p.broken.Load() || p.fails.Load() == name {
+	if fails := p.fails.Load(); fails == "*" || fails == name {
 		return errWork
 	}
 	if p.exits.Load() {
@@ -168,7 +164,6 @@ func (p *process) work(ctx context.Context, name string, tok lease.Token) error 
 	c.mu.Lock()
 	for _, l := range c.at[name] {
 		if l.ctx.Err() == nil && !l.p.paused.Load() {
-			c.double++
 			c.fault("two work on %s", name)
 		}
 	}
@@ -232,7 +227,9 @@ func (p *process) failOne() {
 
 func (p *process) leave() {
 	p.cancel()
-	p.gone()
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	p.town.procs = slices.DeleteFunc(p.town.procs, func(o *process) bool { return o == p })
 }
 
 // crash stops a process at once. None of its requests reaches the store any more.
@@ -242,11 +239,7 @@ func (p *process) crash() {
 	p.leave()
 }
 
-func (p *process) gone() {
-	p.town.mu.Lock()
-	defer p.town.mu.Unlock()
-	p.town.procs = slices.DeleteFunc(p.town.procs, func(o *process) bool { return o == p })
-}
+func (p *process) id() string { return fmt.Sprintf("%p", p) }
 
 func (c *town) end() {
 	c.mu.Lock()
@@ -264,59 +257,38 @@ func (c *town) end() {
 		<-p.ended
 	}
 	time.Sleep(4 * c.options.Session.Duration) // crashed processes give up their requests
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, f := range c.faults {
-		if i < 10 {
-			c.t.Error(f)
-		}
-	}
-	if n := len(c.faults); n > 10 {
-		c.t.Errorf("and %d more", n-10)
-	}
 }
 
-func (c *town) loads() map[*process]int {
+// world returns the processes, and which of them works on each shard.
+func (c *town) world() (w world) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	loads := map[*process]int{}
 	for _, p := range c.procs {
-		loads[p] = 0
+		w.members = append(w.members, aMember(p.id(), p.group.o.Weight, p.group.o.Max))
 	}
-	for _, ls := range c.at {
-		for _, l := range ls {
+	for _, name := range c.names {
+		s := shard{name: name}
+		for _, l := range c.at[name] {
 			if l.ctx.Err() == nil {
-				loads[l.p]++
+				s.holder = l.p.id()
 			}
 		}
+		w.shards = append(w.shards, s)
 	}
-	return loads
+	return w
 }
+
+// load returns the number of shards on which p works.
+func (p *process) load() int { return p.town.world().loads()[p.id()] }
 
 // unbalanced returns how the loads differ from the fair shares, or "" if they do not and no shard is idle.
 func (c *town) unbalanced() string {
-	loads := c.loads()
-	var members []worker
-	have := map[string]int{}
-	sum := 0
-	for p, n := range loads {
-		id := fmt.Sprintf("%p", p)
-		members = append(members, aMember(id, p.group.o.Weight, p.group.o.Max))
-		have[id] = n
-		sum += n
-	}
-	all := slices.Sorted(maps.Values(have))
-	want := shares(members, have, len(c.names))
-	total := 0
-	for _, n := range want {
-		total += n
-	}
-	if sum != total {
-		return fmt.Sprintf("%d of %d shards are worked: %v", sum, total, all)
-	}
+	w := c.world()
+	loads := w.loads()
+	want := shares(w.members, loads, len(w.shards))
 	for id, n := range want {
-		if have[id] != n {
-			return fmt.Sprintf("the loads are %v, and want %v", all, slices.Sorted(maps.Values(want)))
+		if loads[id] != n {
+			return fmt.Sprintf("%d of %d shards are idle, the loads are %v, and want %v", loads[""], len(w.shards), loads, want)
 		}
 	}
 	return ""
@@ -326,17 +298,6 @@ func (c *town) expectBalance(d time.Duration, when string) {
 	c.t.Helper()
 	time.Sleep(d)
 	if s := c.unbalanced(); s != "" {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.fault("%s: %s", when, s)
 	}
-}
-
-// idleNow returns how many of the names are not worked.
-func (c *town) idleNow() int {
-	n := len(c.names)
-	for _, load := range c.loads() {
-		n -= load
-	}
-	return n
 }
