@@ -11,12 +11,11 @@ type history struct {
 	own   *own // the work of this process on the shard; nil if there is none
 
 	// What the lists show. These fields are zero if the last list did not show who holds the shard.
-	listed    bool
-	holder    string    // the ID of the process that has the shard; empty while it is free
-	heldSince time.Time // zero if the holder had the shard at the first list
-	freeSince time.Time
-	passed    int // the number of polls at which a process should have taken the free shard
-	overdue   overdue
+	listed  bool
+	holder  string    // the ID of the process that has the shard; empty while it is free
+	since   time.Time // of the holder; zero if it had the shard at the first list
+	passed  int       // the number of polls at which a process should have taken the free shard
+	overdue overdue
 
 	cooldown cooldown
 }
@@ -52,18 +51,14 @@ func (h *history) observe(holder string, now time.Time, first bool) {
 		return
 	}
 	h.unlist()
-	h.listed, h.holder = true, holder
-	switch {
-	case holder == "":
-		h.freeSince = now
-	case !first: // at the first list, the holder has probably had the shard for long enough for counts
-		h.heldSince = now
+	h.listed, h.holder, h.since = true, holder, now
+	if first && holder != "" { // then the holder has probably had the shard for long enough for counts
+		h.since = time.Time{}
 	}
 }
 
 func (h *history) unlist() {
-	h.listed, h.holder, h.passed = false, "", 0
-	h.heldSince, h.freeSince, h.overdue = time.Time{}, time.Time{}, overdue{}
+	h.listed, h.holder, h.since, h.passed, h.overdue = false, "", time.Time{}, 0, overdue{}
 }
 
 // If another process should have taken a shard, and the shard is still free after this number of polls, this
@@ -82,9 +77,9 @@ const trial = mostFailures + 1
 //   - a free shard, if no process has taken it for a trial, although each process had its turn
 func (h *history) counts(order uint64, members int, now time.Time, trial time.Duration) bool {
 	if h.holder == "" {
-		return now.Sub(h.freeSince) < trial || h.passed < patience+members
+		return now.Sub(h.since) < trial || h.passed < patience+members
 	}
-	return order > 0 || now.Sub(h.heldSince) >= trial
+	return order > 0 || now.Sub(h.since) >= trial
 }
 
 // overdueFor returns how long ago the holder, with the given token, should have released the shard.

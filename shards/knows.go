@@ -30,22 +30,15 @@ func digestOf(names []string) (d digest) {
 }
 
 func (d digest) String() string {
-	var b []byte
-	for _, hash := range d {
-		b = binary.BigEndian.AppendUint16(b, hash)
-	}
+	b, _ := binary.Append(nil, binary.BigEndian, d)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // parseDigest decodes the result of String. For any other text, it returns the digest of a process without
 // names.
 func parseDigest(s string) (d digest) {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) != 2*buckets {
-		return d
-	}
-	for i := range d {
-		d[i] = binary.BigEndian.Uint16(b[2*i:])
+	if b, err := base64.RawURLEncoding.DecodeString(s); err == nil && len(b) == 2*buckets {
+		_, _ = binary.Decode(b, binary.BigEndian, &d)
 	}
 	return d
 }

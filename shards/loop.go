@@ -24,13 +24,14 @@ type run struct {
 	held     map[string]*holding // guarded by mu
 	self     *member.Lease       // the lease with which the process announces itself
 	source   func(context.Context) ([]string, error)
-	answer   chan nameAnswer // of a call of source that has not returned yet; nil if there is none
 	workFunc func(ctx context.Context, name string, tok lease.Token) error
 	clock    lease.Clock
 	permits  chan struct{} // full while acquiresAtOnce acquires are running
 	works    sync.WaitGroup
 	tasks    tasks.Group // the lists that have not returned yet
 	lists    tasks.Count
+	naming   tasks.Group // the call of source that has not returned yet
+	asking   tasks.Count
 }
 
 func (r *run) tell(event func(m *machine, now time.Time) []report) {
@@ -40,36 +41,23 @@ func (r *run) tell(event func(m *machine, now time.Time) []report) {
 	r.send(reports...)
 }
 
-type nameAnswer struct {
-	names []string
-	err   error
-}
-
-// askNames calls the function names. If an earlier call of names has not returned yet, askNames makes no new
-// call, but waits for the earlier one.
+// askNames calls the function names, unless an earlier call of names has not returned yet.
 func (r *run) askNames(ctx context.Context) {
-	if r.answer == nil {
-		answer := make(chan nameAnswer, 1)
-		r.answer = answer
-		go func() {
-			ctx, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
-			defer cancel()
-			a := nameAnswer{err: errors.New("the function names has ended its goroutine")}
-			defer tasks.EvenOnExit(func() { answer <- a })
-			names, err := r.source(ctx)
-			a = nameAnswer{slices.Clone(names), err}
-		}()
+	type answer struct {
+		names []string
+		err   error
 	}
-	var a nameAnswer
-	select {
-	case a = <-r.answer:
-		r.answer = nil
-	case <-clock.After(r.clock, r.o.Session.RequestTimeout):
-		a.err = errors.New("the function names has not returned")
-	case <-ctx.Done():
-	}
+	limited, cancel := clock.WithTimeout(ctx, r.clock, r.o.Session.RequestTimeout)
+	defer cancel()
+	a, returned := tasks.Ask(limited, &r.naming, &r.asking, 1, func(ctx context.Context) (answer, error) {
+		names, err := r.source(ctx)
+		return answer{slices.Clone(names), err}, nil
+	})
 	if ctx.Err() != nil {
 		return
+	}
+	if !returned {
+		a.err = errors.New("the function names has not returned")
 	}
 	r.tell(func(m *machine, now time.Time) []report { return m.named(a.names, a.err, now) })
 }
@@ -155,7 +143,5 @@ func (r *run) stop(ctx context.Context) {
 		r.send(reportFailed("", err, 1))
 	}
 	r.works.Wait()
-	if r.answer != nil {
-		<-r.answer
-	}
+	_ = r.naming.Close(context.WithoutCancel(ctx))
 }

@@ -70,21 +70,16 @@ func TestSimulate(t *testing.T) {
 			case "crash":
 				p.crash()
 				settle += d
-			case "cut":
+			case "cut", "pause": // a process without a clock of its own cannot be paused
+				pause := event == "pause" && p.clock != nil
 				p.cut.Store(true)
-				time.Sleep(time.Duration(dice.Int64N(int64(2 * d))))
-				p.cut.Store(false)
-				settle += d + 2*i
-			case "pause":
-				if p.clock == nil {
-					continue
+				if p.paused.Store(pause); pause {
+					p.clock.Pause()
 				}
-				p.paused.Store(true)
-				p.cut.Store(true)
-				p.clock.Pause()
 				time.Sleep(time.Duration(dice.Int64N(int64(2 * d))))
-				p.cut.Store(false)
-				p.clock.Resume()
+				if p.cut.Store(false); pause {
+					p.clock.Resume()
+				}
 				time.Sleep(time.Second)
 				p.paused.Store(false)
 				settle += d + 2*i
