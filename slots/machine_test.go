@@ -8,33 +8,33 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/member"
-	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
 
 // A list has each waiter once, though it has two leases for a moment, and the leases of another group are those
 // of strangers, or are left out.
 func TestList(t *testing.T) {
-	h := &house{t: t, store: memory.New(nil)}
-	own, other := member.ID(lease.ID{1}, "x/"), member.ID(lease.ID{2}, "x/waiting/")
-	for name, owner := range map[string]string{
-		waiterName("x/", 3): ownerOf("", waiter{id: own, process: "p", n: 4}), waiterName("x/", 5): ownerOf("", waiter{id: own, process: "p", n: 5}),
-		waiterName("x/", 7): ownerOf("", waiter{id: other, process: "q", n: 9}), announcedName("x/", 1): ownerOf("", waiter{id: other, process: "q", n: 9}),
-		slotName("x/", 2): ownerOf("", waiter{id: other, process: "q", n: 9}), slotName("x/", 0): "somebody", "x/slots/none": "somebody",
-	} {
-		s, err := session.New(h.store.Authority(), name, &session.Options{Owner: owner})
-		if err != nil {
-			t.Fatal(err)
+	inHouse(t, func(t *testing.T, h *house) {
+		own, other := member.ID(lease.ID{1}, "x/"), member.ID(lease.ID{2}, "x/waiting/")
+		for name, owner := range map[string]string{
+			waiterName("x/", 3): ownerOf("", waiter{id: own, process: "p", n: 4}), waiterName("x/", 5): ownerOf("", waiter{id: own, process: "p", n: 5}),
+			waiterName("x/", 7): ownerOf("", waiter{id: other, process: "q", n: 9}), announcedName("x/", 1): ownerOf("", waiter{id: other, process: "q", n: 9}),
+			slotName("x/", 2): ownerOf("", waiter{id: other, process: "q", n: 9}), slotName("x/", 0): "somebody", "x/slots/none": "somebody",
+		} {
+			s, err := session.New(h.store, name, &session.Options{Owner: owner})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close(t.Context())
+			if ok, err := s.Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
 		}
-		defer s.Close(t.Context())
-		if ok, err := s.Acquire(t.Context()); !ok {
-			t.Fatal(err)
+		l, err := h.slots("a", 1, 0).list(t.Context())
+		if err != nil || len(l.waiters) != 1 || l.waiters[0].id != own || len(l.locked) != 2 || !l.locked[0].foreign || !l.locked[2].foreign || l.largest("a", 1) != 5 {
+			t.Errorf("the list is %+v: %v", l, err)
 		}
-	}
-	l, err := h.slots(h.store.Authority(), "a", 1, 0).list(t.Context())
-	if err != nil || len(l.waiters) != 1 || l.waiters[0].id != own || len(l.locked) != 2 || !l.locked[0].foreign || !l.locked[2].foreign || l.largest("a", 1) != 5 {
-		t.Errorf("the list is %+v: %v", l, err)
-	}
+	})
 }
 
 // Waiters that see the same list take different free slots, as many as there are, and break different
