@@ -90,13 +90,15 @@ const nameLag = 3
 // process has to do now.
 func (m *machine) move(p poll, do *actions) {
 	l, first := m.seen.list, m.polls == 1
-	shards, hidden := m.merge(p)
 	members := m.members(do)
+	shards, counted, hidden, others := m.census(p, len(members))
 	loads := maps.Clone(hidden)
 	for _, s := range shards {
 		loads[s.holder]++
 	}
-	open, counted := m.counted(members, shards, hidden, p.now)
+	// A member has its Max for all shards, so it also needs room for those that it holds outside the plan, for
+	// example because this process does not know the name.
+	open := withRoom(members, others)
 	moves := planKnown(limit(open, len(counted)), m.digest, counted)
 	m.seen.view.Moves = len(moves)
 	m.seen.view.Idle = min(loads[""], tooMany(withRoom(members, hidden), len(shards))) // a drained process keeps the shards that no other process has room for
@@ -161,28 +163,40 @@ func (m *machine) takeInPlace(members []worker, shards []shard, loads map[string
 	}
 }
 
-// The method merge returns the shards whose names this process knows, with their holders. It also returns,
-// for each process, how many shards with unknown names the process holds. This process knows its own shards,
-// so it does not rely on the list for them.
-func (m *machine) merge(p poll) (shards []shard, hidden map[string]int) {
-	for _, name := range m.names {
-		s, h := m.seen.list.shards[name], m.shards[name]
-		switch {
-		case h.own != nil && !p.ended[name]:
-			shards = append(shards, shard{name, m.id, h.own.order})
-		case s.foreign:
-			h.unlist()
-		default:
-			shards = append(shards, shard{name, s.ID, s.order})
-		}
-	}
+// The method census returns the shards whose names this process knows, with their holders, and those of them
+// that count in the shares. It also returns how many shards with unknown names each process holds, and how
+// many that are not among the counted. This process knows its own shards, so it does not rely on the list for
+// them.
+func (m *machine) census(p poll, members int) (shards, counted []shard, hidden, others map[string]int) {
 	hidden = map[string]int{}
 	for name, s := range m.seen.list.shards {
 		if h := m.shards[name]; (h == nil || !h.named) && !s.foreign && s.ID != "" {
 			hidden[s.ID]++
 		}
 	}
-	return shards, hidden
+	others = maps.Clone(hidden)
+	for _, name := range m.names {
+		l, h := m.seen.list.shards[name], m.shards[name]
+		s := shard{name, l.ID, l.order}
+		if h.own != nil && !p.ended[name] {
+			s = shard{name, m.id, h.own.order}
+		} else if l.foreign {
+			h.unlist()
+			continue
+		}
+		shards = append(shards, s)
+		h.observe(s.holder, p.now, !m.read)
+		if !m.read && s.holder != "" && s.order == 0 {
+			m.breaksFrom = p.now.Add(trial * m.o.Session.Duration)
+		}
+		if h.counts(s.order, members, p.now, trial*m.o.Session.Duration) {
+			counted = append(counted, s)
+		} else {
+			others[s.holder]++
+		}
+	}
+	m.read = true
+	return shards, counted, hidden, others
 }
 
 // The method members returns the members that are not drained. What the list shows of this process can be out
@@ -209,27 +223,6 @@ func (m *machine) members(do *actions) (members []worker) {
 		do.reports = append(do.reports, info(text, "id", m.id))
 	}
 	return members
-}
-
-// counted returns the members and the shards of the plan. A member has room for as many shards as its Max
-// allows. The member also needs room for each shard that it holds outside the plan, for example because this
-// process does not know the name of the shard. A member without room is not in the plan.
-func (m *machine) counted(members []worker, shards []shard, hidden map[string]int, now time.Time) (open []worker, counted []shard) {
-	others := maps.Clone(hidden)
-	for _, s := range shards {
-		h := m.shards[s.name]
-		h.observe(s.holder, now, !m.read)
-		if !m.read && s.holder != "" && s.order == 0 {
-			m.breaksFrom = now.Add(trial * m.o.Session.Duration)
-		}
-		if h.counts(s.order, len(members), now, trial*m.o.Session.Duration) {
-			counted = append(counted, s)
-		} else {
-			others[s.holder]++
-		}
-	}
-	m.read = true
-	return withRoom(members, others), counted
 }
 
 func (m *machine) reportShares(mine, members int, do *actions) {
