@@ -47,7 +47,7 @@ var plantedBugs = [][4]string{
 	{"a drained process has its share", "poll.go", "		case !o.Drained:\n", "		default:\n"},
 	{"work without progress goes on", "work.go", ", ProgressTimeout: r.o.ProgressTimeout})", "})"},
 	{"idle shards are not counted", "assign.go", "		n -= min(n, m.Max)\n	}\n	return n\n", "	}\n	return 0 * n\n"},
-	{"permits are never free again", "work.go", "			<-r.permits\n", ""},
+	{"permits are never free again", "work.go", "func() { <-r.permits }", "func() {}"},
 	{"a lease that has ended counts as held", "poll.go", "if h.own != nil && !p.ended[name] {", "if h.own != nil {"},
 	{"shards with hidden names take no room", "poll.go", "others = maps.Clone(hidden)", "others = map[string]int{}"},
 	{"a process full of shards that do not count has no limit", "assign.go", "m.hasRoom(elsewhere[m.ID])", "m.hasRoom(elsewhere[m.ID] - 1)"},

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,8 +154,7 @@ func (c *town) works() int {
 // TestCurve prints the requests that a balanced group with the default options sends in a minute. With
 // -shards.wide, it also tries 10,000 shards.
 func TestCurve(t *testing.T) {
-	var table strings.Builder
-	fmt.Fprintf(&table, "\n%8s %10s %10s %10s\n", "shards", "processes", "renewals", "lists")
+	table := fmt.Sprintf("\n%8s %10s %10s %10s\n", "shards", "processes", "renewals", "lists")
 	for _, n := range []int{100, 1000, 10_000} {
 		for _, processes := range []int{3, 20, 100} {
 			if n*processes > 2000 && !*wide {
@@ -175,10 +173,10 @@ func TestCurve(t *testing.T) {
 				if most := (n+processes)*60/9 + 1; renewals > most+n/10 || lists > 12*processes {
 					t.Errorf("%d shards, %d processes: %d requests and %d lists", n, processes, renewals, lists)
 				}
-				fmt.Fprintf(&table, "%8d %10d %10d %10d\n", n, processes, renewals, lists)
+				table += fmt.Sprintf("%8d %10d %10d %10d\n", n, processes, renewals, lists)
 				c.end()
 			})
 		}
 	}
-	t.Log(table.String())
+	t.Log(table)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -29,13 +30,7 @@ func (r *run) hold(h *holding) {
 	case <-h.ctx.Done():
 		return
 	}
-	acquiring := true
-	acquired := func() {
-		if acquiring {
-			acquiring = false
-			<-r.permits
-		}
-	}
+	acquired := sync.OnceFunc(func() { <-r.permits })
 	defer acquired()
 	o := *r.o.Session
 	o.Owner, o.Logger, o.Trace = member.ShardLease.Owner(label(o.Owner, r.machine.id), h.order), slog.New(slog.DiscardHandler), nil
