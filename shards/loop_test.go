@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -80,22 +79,12 @@ func TestRollingRestart(t *testing.T) {
 // before another process works with a newer token.
 func TestHungWork(t *testing.T) {
 	inTown(t, 10, func(c *town) {
-		var mu sync.Mutex
-		var broke, taken []time.Duration
-		p := c.settle(1)[0]
-		p.stop.Store(int64(time.Hour))
-		began := time.Now()
-		note := func(all *[]time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			*all = append(*all, time.Since(began))
-		}
-		c.start(0, func(o *Options) {
-			o.Trace = &Trace{Broke: func(string, string) { note(&broke) }, Taken: func(string, lease.Token) { note(&taken) }}
-		})
+		c.settle(1)[0].stop.Store(int64(time.Hour))
+		began, p := time.Since(c.began), c.start(0, nil)
 		c.expectBalance(2*duration+6*interval, "after the grace")
-		if len(broke) != 5 || slices.Min(broke) < duration+2*interval || slices.Min(taken) < slices.Max(broke)+duration/2 {
-			t.Errorf("breaks after %v, and taken after %v", broke, taken)
+		broke, taken := p.times("broke"), p.times("taken")
+		if len(broke) != 5 || slices.Min(broke) < began+duration+2*interval || slices.Min(taken) < slices.Max(broke)+duration/2 {
+			t.Errorf("the second process starts at %v, breaks at %v, and takes at %v", began, broke, taken)
 		}
 		c.mu.Lock()
 		for i := range 10 {
@@ -133,15 +122,7 @@ func TestStopWhileWorkHangs(t *testing.T) {
 // that is gone ends, and all work when Run ends, which waits for names. Then no lease is locked.
 func TestNames(t *testing.T) {
 	inTown(t, 3, func(c *town) {
-		var removed atomic.Int64
-		p := c.start(0, func(o *Options) {
-			o.Trace = &Trace{Given: func(_ string, _ lease.Token, cause error, _ time.Duration) {
-				if cause == ErrRemoved {
-					removed.Add(1)
-				}
-			}}
-		})
-		c.expectBalance(2*interval+time.Second, "at the start")
+		p := c.settle(1)[0]
 		if ms := p.group.View().Members; len(ms) != 1 || !strings.Contains(ms[0].Owner, fmt.Sprintf("_%d_", os.Getpid())) {
 			t.Errorf("the members are %+v, and the default Owner should name this process", ms)
 		}
@@ -169,7 +150,7 @@ func TestNames(t *testing.T) {
 		c.names = []string{"0001", "new", ""} // the empty name is a valid one: "t/shards/"
 		c.mu.Unlock()
 		next("other names", 2*time.Minute, false, 3, nil)
-		if n := removed.Load(); n != 2 {
+		if n := len(p.times(ErrRemoved.Error())); n != 2 {
 			t.Errorf("the work of %d names has ended, and 2 were removed", n)
 		}
 		if err := p.group.Run(t.Context(), p.listNames, p.work); lease.CodeOf(err) != lease.ErrOption {
@@ -277,23 +258,9 @@ func TestPanic(t *testing.T) {
 // The hooks and the records tell of each shard once.
 func TestReports(t *testing.T) {
 	inTown(t, 2, func(c *town) {
-		var mu sync.Mutex
-		got := map[string]int{}
-		note := func(what string) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[what]++
-		}
 		var log strings.Builder
 		p := c.start(0, func(o *Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			o.Trace = &Trace{
-				Taken:    func(string, lease.Token) { note("taken") },
-				Given:    func(_ string, _ lease.Token, cause error, _ time.Duration) { note(cause.Error()) },
-				Lost:     func(_ string, _ lease.Token, err error) { note("lost"); note(lease.CodeOf(err).Error()) },
-				Balanced: func(mine, members int) { note(fmt.Sprintf("balanced %d of %d", mine, members)) },
-				Idle:     func(n int) { note(fmt.Sprintf("%d idle", n)) },
-			}
 		})
 		time.Sleep(2 * interval)
 		q := c.start(0, nil)
@@ -309,13 +276,17 @@ func TestReports(t *testing.T) {
 		for line := range strings.Lines(log.String()) {
 			level, rest, _ := strings.Cut(line[strings.Index(line, "level="):], " msg=")
 			what, _, _ := strings.Cut(rest, " name=")
-			note(level + " " + what)
+			p.note(level + " " + what)
+		}
+		got := map[string]int{}
+		for what, times := range p.events {
+			got[what] = len(times)
 		}
 		maps.DeleteFunc(got, func(what string, _ int) bool {
 			return strings.Contains(what, "failed") || strings.Contains(what, "balanced\"")
 		})
 		want := map[string]int{
-			"taken": 5, ErrMoving.Error(): 1, ErrStopping.Error(): 2, "lost": 2, lease.ErrStopWindow.Error(): 2,
+			"taken": 5, "given": 3, ErrMoving.Error(): 1, ErrStopping.Error(): 2, "lost": 2, lease.ErrStopWindow.Error(): 2,
 			"balanced 2 of 1": 3, "balanced 1 of 2": 1,
 			`level=DEBUG "shards: taken"`: 5, `level=DEBUG "shards: given"`: 3, `level=WARN "shards: lost"`: 2,
 		}
@@ -328,19 +299,12 @@ func TestReports(t *testing.T) {
 // Work that ends its goroutine has failed, and is reported as taken and given.
 func TestGoexit(t *testing.T) {
 	inTown(t, 1, func(c *town) {
-		var failed, taken, given atomic.Int64
-		p := c.start(0, func(o *Options) {
-			o.Trace = &Trace{
-				Failed: func(string, error) { failed.Add(1) },
-				Taken:  func(string, lease.Token) { taken.Add(1) },
-				Given:  func(string, lease.Token, error, time.Duration) { given.Add(1) },
-			}
-		})
+		p := c.start(0, nil)
 		p.exits.Store(true)
 		time.Sleep(time.Hour)
-		n := failed.Load()
-		if v := p.group.View(); taken.Load() != n || given.Load() != n || n < 100 || n > 120 || v.Shards[0].Err != errExits {
-			t.Errorf("of the works in an hour, %d were reported as failed, %d as taken and %d as given; the View has %+v", n, taken.Load(), given.Load(), v.Shards)
+		failed, taken, given := len(p.times("failed")), len(p.times("taken")), len(p.times("given"))
+		if v := p.group.View(); taken != failed || given != failed || failed < 100 || failed > 120 || v.Shards[0].Err != errExits {
+			t.Errorf("of the works in an hour, %d were reported as failed, %d as taken and %d as given; the View has %+v", failed, taken, given, v.Shards)
 		}
 	})
 }
@@ -349,15 +313,11 @@ func TestGoexit(t *testing.T) {
 // counts as progress, even if it is longer than the ProgressTimeout.
 func TestProgressTimeout(t *testing.T) {
 	inTown(t, 20, func(c *town) {
-		var failed, lost atomic.Int64
-		p := c.start(0, func(o *Options) {
-			o.ProgressTimeout = duration / 3
-			o.Trace = &Trace{Failed: func(string, error) { failed.Add(1) }, Lost: func(string, lease.Token, error) { lost.Add(1) }}
-		})
+		p := c.start(0, func(o *Options) { o.ProgressTimeout = duration / 3 })
 		p.fails.Store("*")
 		time.Sleep(time.Hour)
-		if lost.Load() > 0 || failed.Load() < 100 {
-			t.Errorf("the work failed %d times, and %d shards were lost", failed.Load(), lost.Load())
+		if lost, failed := len(p.times("lost")), len(p.times("failed")); lost > 0 || failed < 100 {
+			t.Errorf("the work failed %d times, and %d shards were lost", failed, lost)
 		}
 		p.fails.Store("") // the work never calls session.Progress
 		healthy := c.start(0, nil)
@@ -372,23 +332,20 @@ func TestProgressTimeout(t *testing.T) {
 func TestNestedPrefixes(t *testing.T) {
 	for _, inner := range []string{"t/shards/", "t/members/", "t/drain/", "t/shards/x/"} {
 		inTown(t, 10, func(c *town) {
-			broke := 0
-			trace := &Trace{Broke: func(string, string) { c.mu.Lock(); broke++; c.mu.Unlock() }}
-			for range 2 {
-				c.start(0, func(o *Options) { o.Trace = trace })
-			}
-			outer := c.procs[0]
 			nested := newTown(t, 10, duration)
 			nested.store, nested.prefix = c.store, inner
-			for range 2 {
-				nested.start(0, func(o *Options) { o.Trace = trace })
-			}
 			defer nested.end()
+			for range 2 {
+				c.start(0, nil)
+				nested.start(0, nil)
+			}
 			time.Sleep(time.Minute)
-			began := c.beganIn(30 * time.Minute)
-			alsoBegan := nested.beganIn(time.Minute)
-			if s := c.unbalanced() + nested.unbalanced(); s != "" || broke > 0 || began+alsoBegan > 0 {
-				t.Errorf("%s: %s; %d leases broken, %d shards moved", inner, s, broke, began+alsoBegan)
+			outer, began, broke := c.procs[0], c.beganIn(30*time.Minute)+nested.beganIn(time.Minute), 0
+			for _, p := range append(nested.procs, c.procs...) {
+				broke += len(p.times("broke"))
+			}
+			if s := c.unbalanced() + nested.unbalanced(); s != "" || broke > 0 || began > 0 {
+				t.Errorf("%s: %s; %d leases broken, %d shards moved", inner, s, broke, began)
 			}
 			if n := len(outer.group.View().Members); n != 2 {
 				t.Errorf("%s: the outer group has %d members", inner, n)

@@ -59,10 +59,11 @@ type process struct {
 	die    chan struct{}
 	cut    atomic.Bool
 	paused atomic.Bool
-	stop   atomic.Int64 // how long the work takes to stop
-	hangs  atomic.Value // the name of the shard whose work takes an hour to stop
-	fails  atomic.Value // the name of the shard whose work returns errors, or "*" for all
-	exits  atomic.Bool  // all work ends its goroutine
+	events map[string][]time.Duration // the times at which hooks of Trace were called; guarded by town.mu
+	stop   atomic.Int64               // how long the work takes to stop
+	hangs  atomic.Value               // the name of the shard whose work takes an hour to stop
+	fails  atomic.Value               // the name of the shard whose work returns errors, or "*" for all
+	exits  atomic.Bool                // all work ends its goroutine
 }
 
 func newTown(t testing.TB, shards int, duration time.Duration) *town {
@@ -82,8 +83,20 @@ func (c *town) fault(format string, args ...any) {
 
 // start starts a process. If drift is not 0, its clock is wrong by that part.
 func (c *town) start(drift float64, change func(*Options)) *process {
-	p := &process{town: c, ended: make(chan struct{}), die: make(chan struct{})}
+	p := &process{town: c, ended: make(chan struct{}), die: make(chan struct{}), events: map[string][]time.Duration{}}
 	o := c.options
+	o.Trace = &Trace{
+		Taken: func(string, lease.Token) { p.note("taken") },
+		Given: func(_ string, _ lease.Token, cause error, _ time.Duration) {
+			p.note("given")
+			p.note(fmt.Sprint(cause))
+		},
+		Lost:     func(_ string, _ lease.Token, err error) { p.note("lost"); p.note(lease.CodeOf(err).Error()) },
+		Failed:   func(string, error) { p.note("failed") },
+		Broke:    func(string, string) { p.note("broke") },
+		Balanced: func(mine, members int) { p.note(fmt.Sprintf("balanced %d of %d", mine, members)) },
+		Idle:     func(n int) { p.note(fmt.Sprintf("%d idle", n)) },
+	}
 	s := *o.Session
 	o.Session = &s
 	if drift != 0 {
@@ -111,6 +124,19 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 		}
 	}()
 	return p
+}
+
+func (p *process) note(event string) {
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	p.events[event] = append(p.events[event], time.Since(p.town.began))
+}
+
+// times returns when an event was noted.
+func (p *process) times(event string) []time.Duration {
+	p.town.mu.Lock()
+	defer p.town.mu.Unlock()
+	return slices.Clone(p.events[event])
 }
 
 func (p *process) listNames(context.Context) ([]string, error) {
