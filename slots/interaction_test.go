@@ -51,13 +51,13 @@ func (s *script) run(command string) ([]string, error) {
 		return len(words) > 1 && (words[1] == "leaves" || words[1] == "waits") && o.id == w.id
 	})
 	switch {
-	case words[0] == "call": // call n=2 priority=1
+	case words[0] == "call", words[0] == "try":
 		o, err := (&Options{Session: &session.Options{Owner: "c"}, Priority: values["priority"]}).complete()
 		if err != nil {
 			return nil, err
 		}
 		*s = script{now: time.Unix(0, 0), began: time.Unix(0, 0), n: values["n"], list: listing{locked: map[int]holder{}, known: map[string]int{}, announced: map[string]int{}}}
-		s.m = machine{o: o, began: s.now, me: waiter{id: "c", process: "c"}, freeSince: map[int]time.Time{}}
+		s.m = machine{o: o, once: words[0] == "try", began: s.now, me: waiter{id: "c", process: "c"}, freeSince: map[int]time.Time{}}
 	case words[0] == "poll":
 		d := time.Duration(0)
 		if len(words) > 1 {
@@ -104,6 +104,8 @@ func (s *script) poll() {
 	watch := strings.Join(st.toWatch("", s.n), " ")
 	text := fmt.Sprintf("waits with priority %d and ticket %d behind %d others, and watches %s", s.m.me.priority, s.m.me.ticket, st.rank, watch)
 	switch {
+	case st.full && s.m.once:
+		text = "finds no free slot"
 	case st.take >= 0:
 		text = fmt.Sprintf("takes slot %d", st.take)
 	case st.breaks >= 0:

@@ -47,16 +47,6 @@ func (l listing) largest(process string, n int) int {
 	return n
 }
 
-// isFull reports whether each of the first n slots is locked.
-func (l listing) isFull(n int) bool {
-	for i := range n {
-		if _, locked := l.locked[i]; !locked {
-			return false
-		}
-	}
-	return true
-}
-
 // list lists the leases under the prefix. If the record of a slot cannot be read, the slot counts as locked.
 func (s *Slots) list(ctx context.Context) (listing, error) {
 	l := listing{locked: map[int]holder{}, known: map[string]int{}, announced: map[string]int{}}

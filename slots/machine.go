@@ -36,6 +36,7 @@ type machine struct {
 	o         *Options  // complete
 	began     time.Time // when New was called
 	me        waiter    // as the lease in the queue should show it
+	once      bool      // whether this is a call of TryRun
 	queued    bool      // whether this call is in the queue, so that its ticket must not change
 	queue     []string  // the IDs of the waiters ahead at the last poll
 	freeSince map[int]time.Time
@@ -46,8 +47,9 @@ type step struct {
 	rank   int    // number of waiters ahead of this one
 	ahead  waiter // the last of the waiters ahead
 	take   int    // the slot to acquire, or -1
-	breaks int    // the slot to break, or -1
+	breaks int    // the slot to break, or -1; always -1 for a call of TryRun
 	why    string // the reason for the break
+	full   bool   // whether each slot is taken, so that a call of TryRun ends
 }
 
 func (m *machine) poll(l listing, n int, now time.Time) step {
@@ -59,6 +61,9 @@ func (m *machine) poll(l listing, n int, now time.Time) step {
 		m.me.ticket++
 	}
 	s := decide(m.me, l.waiters, l.locked, n, m.overdue(l, n, now))
+	if m.once {
+		s.breaks = -1
+	}
 	if s.breaks >= 0 {
 		s.why = fmt.Sprintf("a waiter has priority %d, and the holder %d", m.me.priority, l.locked[s.breaks].priority)
 	}
@@ -146,6 +151,7 @@ func decide(me waiter, waiters []waiter, locked map[int]holder, n, overdue int) 
 			held = append(held, i)
 		}
 	}
+	s.full = len(free) == 0
 	rank := max(0, s.rank-overdue)
 	if rank < len(free) {
 		s.take = free[rank]

@@ -20,8 +20,7 @@ type run struct {
 	*Slots
 	machine  machine
 	f        func(context.Context, lease.Token) error
-	once     bool          // whether this is a call of TryRun
-	full     bool          // for TryRun: the last list showed no free slot
+	full     bool          // whether this is a call of TryRun, and the last list showed no free slot
 	random   lease.ID      // machine.me.id is computed from it
 	waiting  *member.Lease // the place in the queue; nil before the call has queued up
 	leaving  chan struct{} // closed when the place in the queue has been released; nil before that has begun
@@ -47,13 +46,13 @@ func (r *run) poll(ctx context.Context) (done bool, err error) {
 	n := int(r.n.Load())
 	s := r.machine.poll(l, n, r.o.Session.Clock.Now())
 	r.unbroken = nil
-	if r.full = r.once && l.isFull(n); r.full {
+	if r.full = s.full && r.machine.once; r.full {
 		return false, nil
 	}
 	if r.excess.Load() {
 		r.unbroken = r.breakExcess(ctx)
 	}
-	if s.breaks >= 0 && !r.once {
+	if s.breaks >= 0 {
 		r.unbroken = errors.Join(r.unbroken, r.breakSlot(ctx, s.breaks, l.locked[s.breaks], s.why))
 	}
 	if s.take >= 0 {

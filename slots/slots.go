@@ -222,7 +222,7 @@ func (s *Slots) Run(ctx context.Context, f func(ctx context.Context, tok lease.T
 	if f == nil {
 		return fields.Missing("Run.f")
 	}
-	_, err := s.run(ctx, &run{f: f})
+	_, err := s.run(ctx, f, false)
 	return err
 }
 
@@ -234,12 +234,12 @@ func (s *Slots) TryRun(ctx context.Context, f func(ctx context.Context, tok leas
 	if f == nil {
 		return false, fields.Missing("TryRun.f")
 	}
-	return s.run(ctx, &run{f: f, once: true})
+	return s.run(ctx, f, true)
 }
 
-func (s *Slots) run(ctx context.Context, r *run) (ran bool, err error) {
-	r.Slots, r.random, r.watches.changed = s, s.drawID(), make(chan struct{}, 1)
-	r.machine = machine{o: s.o, began: s.began, me: waiter{id: member.ID(r.random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}}
+func (s *Slots) run(ctx context.Context, f func(context.Context, lease.Token) error, once bool) (ran bool, err error) {
+	r := &run{Slots: s, f: f, random: s.drawID(), watches: watches{changed: make(chan struct{}, 1)}}
+	r.machine = machine{o: s.o, once: once, began: s.began, me: waiter{id: member.ID(r.random, s.prefix), process: s.process}, freeSince: map[int]time.Time{}}
 	s.announced.runs.Add(1)
 	defer s.announced.leave(ctx)
 	defer r.leave(ctx)
@@ -252,7 +252,7 @@ func (s *Slots) run(ctx context.Context, r *run) (ran bool, err error) {
 			return true, err
 		case ctx.Err() != nil:
 			return false, retry.Stopped(ctx, r.outage.Last)
-		case r.once && (err != nil || r.full):
+		case once && (err != nil || r.full):
 			return false, err
 		case r.outage.Over(s.o.Session.Clock.Now(), err):
 			return false, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/member"
 )
 
 // There are three slots. Of five calls of TryRun that begin at once, three run, and the other two return as
@@ -44,27 +43,6 @@ func TestTryRun(t *testing.T) {
 		try("later", 0)
 		if ran.Load() != 4 {
 			t.Error("it did not run with free slots")
-		}
-	})
-}
-
-// While a slot is free that a waiter ahead will take, a call with a high priority waits, and does not break the holder of
-// another slot.
-func TestTryRunBreaksNothing(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		low, _ := h.run(h.slots("low", 2, 0), time.Hour)
-		high := h.slots("high", 2, 9)
-		random := high.drawID()
-		ahead := ownerOf("ahead", waiter{id: member.ID(random, "x/"), priority: 9, ticket: 1, n: 2, process: "p"})
-		if _, err := h.store.Do(h.ctx, waiterName("x/", 7), lease.Request{Action: lease.ActionAcquire, Proposed: random, Owner: ahead, Duration: 30 * time.Second}); err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := high.TryRun(h.ctx, h.work(high, time.Second)); !ok || err != nil {
-			t.Errorf("%v, %v, though the waiter ahead has crashed", ok, err)
-		}
-		time.Sleep(time.Minute)
-		if len(low) > 0 {
-			t.Errorf("the holder of the other slot was stopped: %v", <-low)
 		}
 	})
 }
