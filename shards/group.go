@@ -52,15 +52,12 @@ type Group struct {
 // ends with a slash. New returns a [*lease.FieldError] if an argument or an option is out of range, or if a
 // is not a [lease.Lister].
 func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
-	lister, err := member.CheckNew(a, prefix, memberName("", member.Most), "the processes find each other in the list of leases")
+	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	o, err = o.complete()
+	lister, err := member.CheckNew(a, prefix, memberName("", member.Most), "the processes find each other in the list of leases", o.Session)
 	if err != nil {
-		return nil, err
-	}
-	if err := member.SetOwner(a, prefix, o.Session); err != nil {
 		return nil, err
 	}
 	return &Group{authority: a, lister: lister, prefix: prefix, o: o}, nil

@@ -105,18 +105,15 @@ type Slots struct {
 // New returns n slots under the prefix, which usually ends with a slash. It sends no request. New returns a
 // [*lease.FieldError] if an argument or an option is out of range, or if a is not a [lease.Lister].
 func New(a lease.Authority, prefix string, n int, o *Options) (*Slots, error) {
-	lister, err := member.CheckNew(a, prefix, waiterName("", member.Most), "free slots are found in the list of leases")
-	if err != nil {
-		return nil, err
-	}
-	o, err = o.complete()
+	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
 	if err := checkN("New.n", n); err != nil {
 		return nil, err
 	}
-	if err := member.SetOwner(a, prefix, o.Session); err != nil {
+	lister, err := member.CheckNew(a, prefix, waiterName("", member.Most), "free slots are found in the list of leases", o.Session)
+	if err != nil {
 		return nil, err
 	}
 	s := &Slots{authority: a, lister: lister, prefix: prefix, o: o, random: jitter.Source{Reader: &o.Session.Rand}}

@@ -54,8 +54,9 @@ func AtMost(field string, d time.Duration) Rule {
 }
 
 // CheckNew checks the arguments that a function New of both packages has. The name longest is that of a lease
-// of the group, without its prefix. The text says why the authority must be a lease.Lister.
-func CheckNew(a lease.Authority, prefix, longest, lister string) (lease.Lister, error) {
+// of the group, without its prefix. The text says why the authority must be a lease.Lister. If the Owner of the
+// options, which are complete, is empty, CheckNew sets it to its default, which names the host and the process.
+func CheckNew(a lease.Authority, prefix, longest, lister string, o *session.Options) (lease.Lister, error) {
 	if a == nil {
 		return nil, fields.Missing("New.a")
 	}
@@ -69,17 +70,9 @@ func CheckNew(a lease.Authority, prefix, longest, lister string) (lease.Lister, 
 	if most := fields.MaxLabel - len(longest); len(prefix) > most {
 		return nil, &lease.FieldError{Field: "New.prefix", Value: fmt.Sprintf("%d bytes", len(prefix)), Bound: fmt.Sprintf("must have at most %d bytes", most), Code: lease.ErrName}
 	}
-	return l, nil
-}
-
-// SetOwner sets the Owner of complete options to its default, which names the host and the process.
-func SetOwner(a lease.Authority, prefix string, o *session.Options) error {
-	if o.Owner != "" {
-		return nil
-	}
 	s, err := session.New(a, prefix, o)
 	if err == nil {
 		o.Owner = s.Owner()
 	}
-	return err
+	return l, err
 }
