@@ -24,6 +24,7 @@ type history struct {
 type overdue struct {
 	since time.Time
 	token lease.Token // of the grant, because each new grant starts the time again
+	list  int         // the number of the last list at which the shard was overdue
 }
 
 // A cooldown is the time for which this process does not take a shard, because the work on the shard has
@@ -82,11 +83,13 @@ func (h *history) counts(order uint64, members int, now time.Time, trial time.Du
 	return order > 0 || now.Sub(h.since) >= trial
 }
 
-// overdueFor returns how long ago the holder, with the given token, should have released the shard.
-func (h *history) overdueFor(token lease.Token, now time.Time) time.Duration {
-	if h.overdue.since.IsZero() || h.overdue.token != token {
-		h.overdue = overdue{now, token}
+// overdueFor returns how long ago the holder, with the given token, should have released the shard. It is called
+// after each list at which the shard is overdue.
+func (h *history) overdueFor(token lease.Token, list int, now time.Time) time.Duration {
+	if h.overdue.token != token || h.overdue.list < list-1 {
+		h.overdue = overdue{since: now, token: token}
 	}
+	h.overdue.list = list
 	return now.Sub(h.overdue.since)
 }
 

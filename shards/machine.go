@@ -27,7 +27,7 @@ type machine struct {
 	quarantine quarantine
 	seen       snapshot
 	polls      int       // number of lists, including those that failed
-	read       bool      // whether a list has succeeded
+	lists      int       // number of lists that have succeeded
 	breaksFrom time.Time // this process breaks no lease before this time, because other processes may still count fewer shards
 	order      uint64    // of the shard that was taken last
 	balanced   bool

@@ -67,7 +67,7 @@ var plantedBugs = [][4]string{
 	{"a drain lease is reported in each list", "poll.go", "strays[name] == 2", "strays[name] >= 2"},
 	{"the lease of another group is a drain lease", "listing.go", "; group == \"\" {", "; group != \"-\" {"},
 	{"Run does not wait for names", "loop.go", "	_ = r.naming.Close(context.WithoutCancel(ctx))\n", ""},
-	{"the grace counts across grants of a lease", "history.go", "h.overdue.since.IsZero() || h.overdue.token != token", "h.overdue.since.IsZero()"},
+	{"the grace counts across grants of a lease", "history.go", "h.overdue.token != token || h.overdue.list < list-1", "h.overdue.list < list-1"},
 	{"the smallest remainder is rounded up first", "assign.go", "cmp.Compare(remainder[b.ID], remainder[a.ID])", "cmp.Compare(remainder[a.ID], remainder[b.ID])"},
 	{"a free shard stops counting before each process had its turn", "history.go", "h.passed < patience+members", "h.passed < patience"},
 	{"a list that succeeds ends no series of failures", "poll.go", "	m.failures.lists = 0\n", ""},

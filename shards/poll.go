@@ -106,7 +106,6 @@ func (m *machine) move(p poll, do *actions) {
 		return
 	}
 	m.reportShares(loads[m.id]-hidden[m.id], len(members), do)
-	giving := map[*history]bool{}
 	for _, mv := range moves {
 		h, s := m.shards[mv.name], l.shards[mv.name]
 		switch {
@@ -121,17 +120,11 @@ func (m *machine) move(p poll, do *actions) {
 				m.take(mv.name, m.order, loads, do)
 			}
 		default:
-			giving[h] = true
-			late := h.overdueFor(s.Token, p.now) > m.o.Grace+2*m.seen.view.Interval
+			late := h.overdueFor(s.Token, m.lists, p.now) > m.o.Grace+2*m.seen.view.Interval
 			if late && mv.to == m.id && s.State == lease.Leased && p.now.After(m.breaksFrom) {
 				h.overdue.since = p.now
 				do.breaks = append(do.breaks, mv)
 			}
-		}
-	}
-	for _, h := range m.shards {
-		if !giving[h] {
-			h.overdue = overdue{}
 		}
 	}
 	if !m.drained {
@@ -185,8 +178,8 @@ func (m *machine) census(p poll, members int) (shards, counted []shard, hidden, 
 			continue
 		}
 		shards = append(shards, s)
-		h.observe(s.holder, p.now, !m.read)
-		if !m.read && s.holder != "" && s.order == 0 {
+		h.observe(s.holder, p.now, m.lists == 0)
+		if m.lists == 0 && s.holder != "" && s.order == 0 {
 			m.breaksFrom = p.now.Add(trial * m.o.Session.Duration)
 		}
 		if h.counts(s.order, members, p.now, trial*m.o.Session.Duration) {
@@ -195,7 +188,7 @@ func (m *machine) census(p poll, members int) (shards, counted []shard, hidden, 
 			others[s.holder]++
 		}
 	}
-	m.read = true
+	m.lists++
 	return shards, counted, hidden, others
 }
 
