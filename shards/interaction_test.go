@@ -93,7 +93,11 @@ func (s *script) run(command string) ([]string, error) {
 	case s.m == nil:
 		return nil, errors.New("the first command must be process")
 	case who == "names":
-		s.names(words[1:])
+		names, err := strings.Fields(strings.ReplaceAll(command, "(invalid)", "\x00"))[1:], error(nil)
+		if verb == "fail" {
+			names, err = nil, errors.New("no names")
+		}
+		s.reports(s.m.named(names, err, s.now))
 	case who == "poll":
 		s.poll(d)
 	case who == "lists":
@@ -133,19 +137,6 @@ func (s *script) run(command string) ([]string, error) {
 		return s.out, s.happens(s.shard(who), who, verb)
 	}
 	return s.out, nil
-}
-
-// names lets the function names return names, or an error.
-func (s *script) names(names []string) {
-	var err error
-	if names[0] == "fail" {
-		names, err = nil, errors.New("no names")
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
-	if i := slices.Index(names, "(invalid)"); i >= 0 {
-		names[i] = "\x00"
-	}
-	s.reports(s.m.named(names, err, s.now))
 }
 
 // happens lets something happen to a shard.
