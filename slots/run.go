@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -20,14 +21,14 @@ type run struct {
 	*Slots
 	machine  machine
 	f        func(context.Context, lease.Token) error
-	full     bool          // whether this is a call of TryRun, and the last list showed no free slot
-	random   lease.ID      // machine.me.id is computed from it
-	waiting  *member.Lease // the place in the queue; nil before the call has queued up
-	leaving  chan struct{} // closed when the place in the queue has been released; nil before that has begun
-	watches  watches       // while this call waits
-	tasks    tasks.Group   // requests that have not returned yet
-	requests tasks.Count   // lists
-	unbroken error         // of breaks in the last poll
+	full     bool           // whether this is a call of TryRun, and the last list showed no free slot
+	random   lease.ID       // machine.me.id is computed from it
+	waiting  *member.Lease  // the place in the queue; nil before the call has queued up
+	leaving  sync.WaitGroup // while the place in the queue is released during the work
+	watches  watches        // while this call waits
+	tasks    tasks.Group    // requests that have not returned yet
+	requests tasks.Count    // lists
+	unbroken error          // of breaks in the last poll
 	outage   outage
 }
 
@@ -126,11 +127,9 @@ func (r *run) take(ctx context.Context, i int) (done bool, err error) {
 		done = true
 		r.watches.end()
 		if r.waiting != nil {
-			r.leaving = make(chan struct{})
-			go func() {
-				defer close(r.leaving)
-				_ = r.waiting.End(ctx)
-			}()
+			waiting := r.waiting
+			r.waiting = nil
+			r.leaving.Go(func() { _ = waiting.End(ctx) })
 		}
 		return r.f(context.WithValue(ctx, slotKey{}, slot{i, s}), tok)
 	}, &session.RunOptions{ReleaseTimeout: 2 * r.o.Session.RequestTimeout})
@@ -163,11 +162,10 @@ func (r *run) explainBreak(ctx context.Context, i int) {
 }
 
 func (r *run) leave(ctx context.Context) {
-	if r.leaving != nil {
-		<-r.leaving
-	} else if r.waiting != nil {
+	if r.waiting != nil {
 		_ = r.waiting.End(ctx)
 	}
+	r.leaving.Wait()
 }
 
 type outage struct {
