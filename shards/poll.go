@@ -19,7 +19,7 @@ type poll struct {
 }
 
 type actions struct {
-	take    []shard // that this process should acquire
+	take    []shard // that this process should acquire; the order is 0 if the plan gives the shard to another
 	end     []ending
 	breaks  []move
 	reports []report
