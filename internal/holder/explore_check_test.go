@@ -203,59 +203,24 @@ func (w *world) releaseCalledSince(p *packet) bool {
 // renewalAnswered is like the method answered, for a renewal of the held term.
 func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bool) {
 	who := p.who
-	h, now, was := &w.h[who], w.now(who), w.h[who].inc
+	h, was := &w.h[who], w.h[who].inc
 	rec, code, until := res.Record, lease.CodeOf(err), w.ends(p, res)
 	if err == nil && rec.Validate() != nil {
 		code, err = lease.ErrCorrupt, lease.ErrCorrupt
 	}
-	own, shows := rec.ID == was.id, !res.Now.IsZero()
-	showsOwn, refused := own && shows, code.Refusal()
-	isCertain, longer := err == nil || refused, err == nil || refused && before(was.until, until)
-	isBroken := rec.State == lease.Breaking || rec.State == lease.Broken
-	isOwners := !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner
-	var reason lease.Code
-	switch {
-	case showsOwn && isCertain && rec.State == lease.Leased && rec.Epoch > was.token:
-		reason = w.cloned(who, rec.ID)
-	case showsOwn && rec.State == lease.Leased && longer:
+	own := rec.ID == was.id && !res.Now.IsZero()
+	longer := err == nil || code.Refusal() && before(was.until, until)
+	h.prior = was.until
+	reason := w.losesBy(p, res, err)
+	if reason == 0 && own && rec.State == lease.Leased && longer {
 		h.inc.until = until
-	case showsOwn && rec.State == lease.Breaking && refused && res.MinRemaining > 0:
-		if before(until, was.until) {
-			h.inc.until = until
-		}
-		if !now.Before(h.inc.until) {
-			reason = lease.ErrBroken
-		}
-	case showsOwn && refused && isBroken:
-		reason = lease.ErrBroken
-	case showsOwn && rec.State == lease.Leased:
-	case refused && shows && isOwners:
-		reason = lease.ErrTakenOver
-	case refused:
-		reason = code
-	case !h.inc.until.IsZero() && !now.Before(h.inc.until):
-		reason = lease.ErrExpired
 	}
-	if err == nil && own || code.Refusal() {
+	if err == nil && rec.ID == was.id || code.Refusal() {
 		h.inc.excused = p.outdated
 	}
-	expected := h.inc.until
-	h.prior = was.until
-	w.input(who, func(m *Machine, now time.Time) { m.Answered(p.Request, now, res, err, stuck) })
-	out := w.after(who)
-	h.prior = time.Time{}
-	lost, _ := out.Ended.(*lease.LostError)
-	switch {
-	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("renewal-refused", "after a refused renewal (%v, %s) the term ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
-	case reason != 0:
+	out, held := w.endsBy(p, reason, err, rec, "renewal-refused", "renewal-kept", func(m *Machine, now time.Time) { m.Answered(p.Request, now, res, err, stuck) })
+	if !held {
 		return
-	case lost != nil || !h.inc.alive:
-		w.fail("renewal-kept", "after a renewal (%v, %s) the term is lost", err, w.recordText(rec))
-		return
-	}
-	if b := h.m.term.belief; b == nil || !near(b.Until(), expected) {
-		w.fail("until", "U should be %s", w.timeText(expected))
 	}
 	if was.again && err != nil && !code.Refusal() {
 		h.inc.again = false // the renewal is retried after RetryDelay
@@ -265,66 +230,78 @@ func (w *world) renewalAnswered(p *packet, res lease.Result, err error, stuck bo
 			w.fail("signal", "a signal came while a renewal was in flight, and no other was sent")
 		}
 	}
-	w.checkNotified(who, &was, rec, own && shows && rec.State == lease.Breaking, out)
-}
-
-// cloned returns the reason of the loss if a record under the own ID has a newer token.
-func (w *world) cloned(who int, id lease.ID) lease.Code {
-	if *w.h[who].flag(id)&doubt != 0 {
-		return lease.ErrEnded // a late Acquire of its own may have been granted
-	}
-	return lease.ErrTakenOver
+	w.checkNotified(who, &was, rec, own && rec.State == lease.Breaking, out)
 }
 
 // renewalReturned is like the method renewalAnswered, for the late answer to a renewal that was given up.
 func (w *world) renewalReturned(p *packet, res lease.Result, err error) {
-	who := p.who
-	h, now, was := &w.h[who], w.now(who), w.h[who].inc
-	rec, code, until := res.Record, lease.CodeOf(err), w.ends(p, res)
-	own, shows := rec.ID == was.id && !res.Now.IsZero(), !res.Now.IsZero()
-	isBroken := rec.State == lease.Breaking || rec.State == lease.Broken
-	isOwners := !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[who].Owner
-	var reason lease.Code
-	switch {
-	case err != nil && !code.Refusal():
-	case own && rec.State == lease.Leased && rec.Epoch > was.token:
-		reason = w.cloned(who, rec.ID)
-	case own && rec.State == lease.Leased || err == nil:
-	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
-		if before(until, was.until) {
-			h.inc.until = until
-		}
-		if !now.Before(h.inc.until) {
-			reason = lease.ErrBroken
-		}
-	case own && isBroken:
-		reason = lease.ErrBroken
-	case shows && isOwners:
-		reason = lease.ErrTakenOver
-	default:
-		reason = code
-	}
-	expected := h.inc.until
-	h.prior = was.until
-	w.input(p.who, func(m *Machine, now time.Time) { m.Returned(now, p.Request, res, err) })
-	out := w.after(who)
-	h.prior = time.Time{}
-	lost, _ := out.Ended.(*lease.LostError)
-	switch b := h.m.term.belief; {
-	case reason != 0 && (lost == nil || lost.Reason != reason):
-		w.fail("late-renewal", "after a late answer to a renewal (%v, %s) the term ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
-	case lost != nil || !h.inc.alive:
-	case b == nil || !near(b.Until(), expected):
-		w.fail("until", "U should be %s", w.timeText(expected))
-	}
+	h := &w.h[p.who]
+	h.prior = h.inc.until
+	reason := w.losesBy(p, res, err)
+	out, _ := w.endsBy(p, reason, err, res.Record, "late-renewal", "late-renewal", func(m *Machine, now time.Time) { m.Returned(now, p.Request, res, err) })
 	for _, r := range out.Report {
 		if b, ok := r.(Breaking); ok {
-			h.inc.notified = telling{at: now, until: h.inc.until, end: rec.Until}
+			h.inc.notified = telling{at: w.now(p.who), until: h.inc.until, end: res.Record.Until}
 			if !near(b.Until, h.inc.until) {
 				w.fail("breaking", "OnBreaking gets %s, and U is %s", w.timeText(b.Until), w.timeText(h.inc.until))
 			}
 		}
 	}
+}
+
+// losesBy returns the reason for which the answer to a renewal of the held term ends the term, or 0. If the answer shows
+// that a break ends earlier than U, losesBy changes U.
+func (w *world) losesBy(p *packet, res lease.Result, err error) lease.Code {
+	h, rec, code := &w.h[p.who], res.Record, lease.CodeOf(err)
+	shows := !res.Now.IsZero()
+	own := shows && rec.ID == h.inc.id
+	switch {
+	case err != nil && !code.Refusal():
+		return 0
+	case own && rec.State == lease.Leased && rec.Epoch > h.inc.token:
+		if *h.flag(rec.ID)&doubt != 0 {
+			return lease.ErrEnded // a late Acquire of its own may have been granted
+		}
+		return lease.ErrTakenOver
+	case err == nil, own && rec.State == lease.Leased:
+		return 0
+	case own && rec.State == lease.Breaking && res.MinRemaining > 0:
+		if until := w.ends(p, res); before(until, h.inc.until) {
+			h.inc.until = until
+		}
+		if w.now(p.who).Before(h.inc.until) {
+			return 0
+		}
+		return lease.ErrBroken
+	case own && (rec.State == lease.Breaking || rec.State == lease.Broken):
+		return lease.ErrBroken
+	case shows && !rec.ID.IsZero() && rec.State == lease.Leased && rec.Owner == w.cfg.options[p.who].Owner:
+		return lease.ErrTakenOver
+	}
+	return code
+}
+
+// endsBy passes the answer to a renewal of the held term to the machine. It checks that the term ends for the reason, or,
+// if the reason is 0, that it goes on until U. The properties are those that fail otherwise.
+func (w *world) endsBy(p *packet, reason lease.Code, err error, rec lease.Record, refused, kept string, input func(*Machine, time.Time)) (out Effects, held bool) {
+	h := &w.h[p.who]
+	expected := h.inc.until
+	w.input(p.who, input)
+	out = w.after(p.who)
+	h.prior = time.Time{}
+	lost, _ := out.Ended.(*lease.LostError)
+	switch b := h.m.term.belief; {
+	case reason != 0 && (lost == nil || lost.Reason != reason):
+		w.fail(refused, "after the answer to a renewal (%v, %s) the term ends with %v, not %v", err, w.recordText(rec), out.Ended, reason)
+	case reason != 0:
+	case lost != nil || !h.inc.alive:
+		w.fail(kept, "after the answer to a renewal (%v, %s) the term is lost", err, w.recordText(rec))
+	case b == nil || !near(b.Until(), expected):
+		w.fail("until", "U should be %s", w.timeText(expected))
+	default:
+		held = true
+	}
+	return out, held
 }
 
 // near reports whether a and b are the same end of a belief, if a may have been rounded down by up

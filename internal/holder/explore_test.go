@@ -181,22 +181,21 @@ func (s *search) expand(w *world, next []*world) []*world {
 	return next
 }
 
+// visit lets an event happen, and mend lets the network heal. A panic is a problem of the world.
 func (s *search) visit(w *world, e event) {
-	defer func() {
-		if r := recover(); r != nil {
-			w.problem = &problem{"panic", fmt.Sprint(r, "\n", string(debug.Stack()))}
-		}
-	}()
+	defer w.catch()
 	w.step(e)
 }
 
 func (s *search) mend(w *world, healing uint64) {
-	defer func() {
-		if r := recover(); r != nil {
-			w.problem = &problem{"panic", fmt.Sprint(r, "\n", string(debug.Stack()))}
-		}
-	}()
+	defer w.catch()
 	s.heal(w, healing)
+}
+
+func (w *world) catch() {
+	if r := recover(); r != nil {
+		w.problem = &problem{"panic", fmt.Sprint(r, "\n", string(debug.Stack()))}
+	}
 }
 
 // to returns the path to a node.

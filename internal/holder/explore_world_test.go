@@ -518,34 +518,28 @@ func (w *world) read(who int) {
 	}
 }
 
-// renewals counts the renewals of the term that are in flight.
-func (w *world) renewals(who int) (n int) {
+// inFlight counts the requests of a holder in flight for which is returns true.
+func (w *world) inFlight(who int, is func(p *packet) bool) (n int) {
 	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered && p.inc == w.h[who].inc.number {
+		if p := &w.packets[i]; p.who == who && !p.answered && is(p) {
 			n++
 		}
 	}
 	return n
 }
 
-// allRenewals counts the renewals of all terms that are in flight.
-func (w *world) allRenewals(who int) (n int) {
-	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.Aim == AimRenew && !p.answered {
-			n++
-		}
-	}
-	return n
+// renewals counts the renewals of the term that are in flight, and allRenewals those of all terms.
+func (w *world) renewals(who int) int {
+	return w.inFlight(who, func(p *packet) bool { return p.Aim == AimRenew && p.inc == w.h[who].inc.number })
+}
+
+func (w *world) allRenewals(who int) int {
+	return w.inFlight(who, func(p *packet) bool { return p.Aim == AimRenew })
 }
 
 // commands counts the commands in flight.
-func (w *world) commands(who int) (n int) {
-	for i := range w.packets {
-		if p := &w.packets[i]; p.who == who && p.Aim != AimRenew && !p.answered {
-			n++
-		}
-	}
-	return n
+func (w *world) commands(who int) int {
+	return w.inFlight(who, func(p *packet) bool { return p.Aim != AimRenew })
 }
 
 // --- The network and the authority
@@ -587,10 +581,10 @@ func (w *world) send(who int, r Request, out Effects) {
 	}
 }
 
-// mayPutOff reports whether a renewal can have waited until now.
+// mayPutOff reports whether a renewal can have waited until now. A renewal that waits when its term ends is not sent.
 func (w *world) mayPutOff(p *packet) bool {
-	now := w.now(p.who)
-	return p.Aim == AimRenew && p.Sent.Before(now) && !p.patience.Before(now)
+	now, inc := w.now(p.who), &w.h[p.who].inc
+	return p.Aim == AimRenew && p.inc == inc.number && inc.alive && p.Sent.Before(now) && !p.patience.Before(now)
 }
 
 // putOff lets a renewal that has waited be sent now, so the machine will count from now on.
