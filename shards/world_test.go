@@ -126,6 +126,7 @@ func (c *town) start(drift float64, change func(*Options)) *process {
 	return p
 }
 
+// note remembers the time of an event.
 func (p *process) note(event string) {
 	p.town.mu.Lock()
 	defer p.town.mu.Unlock()

@@ -295,8 +295,8 @@ func TestPolled(t *testing.T) {
 	})
 }
 
-// A lossy house has a holder that works for a time, and then a waiter whose watches are those of a function. It returns
-// the waiter when it has had its turn.
+// wait lets a call wait while another one works for a time. The function is called instead of each Watch of the
+// waiting call. The result is the number of its lists.
 func (h *house) wait(work time.Duration, watch leasefault.WatchFault) (lists int) {
 	h.Helper()
 	a, c := h.counting()
