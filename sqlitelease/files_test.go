@@ -17,23 +17,11 @@ import (
 
 var suffixes = []string{"", "-wal", "-shm", "-lock"}
 
-// inChild runs a task of child to its end, and returns what it printed.
-func inChild(t *testing.T, task, path string) string {
+// inChild starts a process that opens the store. The returned function lets it grant or release the lease a, and
+// returns what it printed.
+func inChild(t *testing.T, task, path string) func() string {
 	t.Helper()
 	cmd, out := start(t, task, path)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(out)
-	_ = cmd.Wait()
-	return strings.TrimSpace(string(text))
-}
-
-// releaser starts a process that opens the store. The returned function lets it release the lease a, and
-// returns what it printed.
-func releaser(t *testing.T, id lease.ID, path string) func() string {
-	t.Helper()
-	cmd, out := start(t, "release:"+id.String(), path)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +48,7 @@ func TestRawReader(t *testing.T) {
 	s := open(t, path, nil)
 	before, id := acquire(t, s, "a", time.Minute)
 	for _, suffix := range suffixes {
-		release := releaser(t, id, path)
+		release := inChild(t, "release:"+id.String(), path)
 		s.InTransaction(func() {
 			f, err := os.Open(path + suffix)
 			if err != nil {
@@ -73,7 +61,7 @@ func TestRawReader(t *testing.T) {
 			}
 		})
 	}
-	if said := releaser(t, id, path)(); said != "released" {
+	if said := inChild(t, "release:"+id.String(), path)(); said != strconv.FormatUint(before.Epoch, 10) {
 		t.Errorf("after the transactions: %s", said)
 	}
 	if r, _ := acquire(t, s, "a", time.Minute); r.Epoch != before.Epoch+1 {
@@ -126,7 +114,7 @@ func TestLostFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The process that comes next knows nothing of s, and need not find the record of s.
-			said := inChild(t, "grant", path)
+			said := inChild(t, "grant", path)()
 			if epoch, err := strconv.ParseUint(said, 10, 64); err == nil && epoch <= held.Epoch {
 				t.Errorf("another process was granted epoch %d after %d", epoch, held.Epoch)
 			} else if err != nil && !strings.Contains(said, "another holder") {

@@ -82,33 +82,28 @@ func child(task, path string) error {
 		}
 	case "fill":
 		return fill(path)
-	case "grant": // print the epoch of a grant
-		s, err := openStore(path)
-		if err != nil {
-			return err
-		}
-		res, err := s.Authority().Do(ctx, "a", lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute})
-		if err == nil {
-			fmt.Println(res.Record.Epoch)
-		}
-		return errors.Join(err, s.Close())
-	}
-	if id, ok := strings.CutPrefix(task, "release:"); ok { // when it is told to, and give up after a while
-		s, err := openStore(path)
-		if err != nil {
-			return err
-		}
-		fmt.Println("open")
-		_, _ = os.Stdin.Read(make([]byte, 1))
-		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-		defer cancel()
-		parsed, _ := lease.ParseID(id)
-		if _, err = s.Authority().Do(ctx, "a", lease.Request{Action: lease.ActionRelease, ID: parsed}); err == nil {
-			fmt.Println("released")
-		}
+	case "open":
+		_, err := openStore(path)
 		return err
 	}
-	_, err := openStore(path)
+	// Any other task grants or releases the lease a when it is told to, and prints the epoch.
+	s, err := openStore(path)
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	req, limit := lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute}, time.Minute
+	if id, releases := strings.CutPrefix(task, "release:"); releases {
+		req, limit = lease.Request{Action: lease.ActionRelease}, 300*time.Millisecond
+		req.ID, _ = lease.ParseID(id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	res, err := s.Authority().Do(ctx, "a", req)
+	if err == nil {
+		fmt.Println(res.Record.Epoch)
+	}
 	return err
 }
 
