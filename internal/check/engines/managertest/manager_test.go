@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +24,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/adapters/controllerruntime"
 	"github.com/fencedlease/lease/leasefault"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/memory"
 	"github.com/fencedlease/lease/session"
 )
@@ -49,13 +49,11 @@ func newManager(o manager.Options) (manager.Manager, error) {
 func newServingManager(t *testing.T) (m manager.Manager, address string) {
 	t.Helper()
 	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+		address, err := enginetest.FreeAddress()
+		if err == nil {
+			m, err = newManager(manager.Options{HealthProbeBindAddress: address})
 		}
-		address = l.Addr().String()
-		l.Close()
-		switch m, err = newManager(manager.Options{HealthProbeBindAddress: address}); {
+		switch {
 		case err == nil:
 			return m, address
 		case !errors.Is(err, syscall.EADDRINUSE):
