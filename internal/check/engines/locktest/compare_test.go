@@ -22,6 +22,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/redisserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
@@ -110,17 +111,15 @@ func replicate(t testing.TB, primary *redisserver.Server) (replica *redisserver.
 	t.Helper()
 	link = enginetest.NewProxy(t, primary.Addr(), nil)
 	replica = redisserver.NewFor(t, "--replicaof", strings.Replace(link.Addr(), ":", " ", 1))
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		info, err := replica.Do(t.Context(), "info", "replication")
-		counted, _ := primary.Do(t.Context(), "info", "replication")
-		if text, _ := info.(string); err == nil && strings.Contains(text, "master_link_status:up") && strings.Contains(fmt.Sprint(counted), "state=online") {
-			return replica, link
+	shorthand.Eventually(t, "the replica is connected", func(ctx context.Context) error {
+		info, err := replica.Do(ctx, "info", "replication")
+		counted, _ := primary.Do(ctx, "info", "replication")
+		if !strings.Contains(fmt.Sprint(info), "master_link_status:up") || !strings.Contains(fmt.Sprint(counted), "state=online") {
+			err = fmt.Errorf("%v, %v", info, err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the replica is not connected: %v", err)
-		}
-		time.Sleep(10 * time.Millisecond) // a real engine
-	}
+		return err
+	})
+	return replica, link
 }
 
 // client makes a client that counts the exchanges of its connections.
