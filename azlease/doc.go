@@ -71,35 +71,14 @@
 // If one process acquires the lease again with a shorter duration while another process renews it under the
 // same ID, the result of the renewal can contain the old, longer duration.
 //
-// # When the promises do not hold
-//
-//   - Tokens can fall if the container is deleted or restored to an earlier time.
-//   - Tokens can also fall if the floor blob is deleted together with the blob of a lease, or if either
-//     blob is edited by hand.
-//   - A lease ends early if its container is deleted, which the service allows even while blobs in it
-//     are leased.
-//   - After a failover of the account to its secondary region, writes of the last minutes can be missing. The
-//     documentation does not say whether leases survive a failover, so do not rely on leases or tokens after
-//     it.
+// The README says in which cases tokens can fall, and how many requests to the service each operation takes.
+// Tokens can also fall if the metadata of a lease or of the floor blob is edited by hand.
 //
 // # Fence
 //
-// Data in the leased blob itself needs no other guard than the lease. If a write carries a lease ID, the
-// service accepts the write only while the lease is locked under that ID, and otherwise refuses it with
-// status 412:
-//
-//	_, err = blob.UploadBuffer(ctx, data, &blockblob.UploadBufferOptions{AccessConditions: azlease.Fence(l.ID())})
-//
-// Protect data elsewhere with a guard that checks the token (see package fencing).
-//
-// # Requests to the service
-//
-// A renewal takes one request to the service, or two after each write of the blob. A release, a read and a
-// refused operation take one request each. The exception is a renewal that is refused because of a break: it
-// takes two requests if the lease is broken, and up to four if the lease is breaking. An acquire takes two
-// requests if the same process was also the last to acquire the lease, and three if not. If an upload has
-// replaced the metadata, an acquire takes up to five requests. The first acquire of a new lease takes six. A
-// list takes one request for each page of up to 5,000 blobs.
+// Data in the leased blob itself needs no other guard than the lease, if each write carries the access
+// condition that [Fence] returns. Protect data elsewhere with a guard that checks the token (see package
+// fencing).
 //
 // # What was tested, and what was not
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // An sdkError is an error of the SDK with another text. Its Unwrap returns the error of the SDK, so that
@@ -71,13 +72,10 @@ func describeError(what, address string, err error) error {
 	}
 	text := fmt.Sprintf("azlease: %s %s: the service answered %d %s", what, address, answer.StatusCode, answer.ErrorCode)
 	do, permanent := advice[answer.ErrorCode]
-	switch {
-	case permanent:
-		return lease.Permanent(&sdkError{text + ": " + do, err})
-	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
-		return lease.Permanent(&sdkError{text + ": " + needs, err})
+	if !permanent && (answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized) {
+		do, permanent = needs, true
 	}
-	return &sdkError{text, err}
+	return engine.WithAdvice(&sdkError{text, err}, do, permanent)
 }
 
 // withoutQuery returns the text of err without the query of a URL, because the query can contain a signature.

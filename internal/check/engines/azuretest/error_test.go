@@ -15,7 +15,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
 	"github.com/fencedlease/lease/blobtest"
-	"github.com/fencedlease/lease/leasefault"
 )
 
 // Every error names the blob or the container and says what to do. It is permanent if no retry can help.
@@ -127,16 +126,5 @@ func TestPermissions(t *testing.T) {
 		if says(t, err, nil, "r and w"); !permanent(err) || strings.Contains(err.Error(), "sig=") {
 			t.Errorf("%s: %v", what, err)
 		}
-	}
-}
-
-// After a fault of the network, the error is not permanent, and the request is neither granted nor refused.
-func TestUnknownOutcomes(t *testing.T) {
-	d := newDouble(t, nil)
-	leases := d.open(t, leasefault.Always(leasefault.Any, leasefault.FailRequest))
-	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), release(idA), reads, {Action: lease.ActionWrite}, {Action: lease.ActionBreak}, change(idA, idB)} {
-		_, err := leases.Do(t.Context(), "job", req)
-		unknown(t, req.Action, err)
-		says(t, err, leasefault.ErrInjected)
 	}
 }

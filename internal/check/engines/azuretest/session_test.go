@@ -12,7 +12,6 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
-	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
@@ -163,38 +162,6 @@ func TestInspectBroken(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
-}
-
-// SPEC H3. If an acquire was given up, and its grant arrives later, the holder does not believe the
-// grant, which is undone. Each exchange of the acquire is delayed in turn. The service never reports
-// the ID in force.
-func TestLateGrants(t *testing.T) {
-	for _, action := range []lease.Action{lease.ActionAcquire, lease.ActionRead, lease.ActionWrite} {
-		for n := 1; n <= 3; n++ {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDouble(t, nil)
-				late := leasefault.Detach(t, leasefault.DelayRequest(10*time.Second))
-				leases := d.open(t, leasefault.Nth(n, action, late))
-				s := holder(t, leases, "a", time.Minute)
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-				defer cancel()
-				ok, err := s.Acquire(ctx)
-				switch {
-				case ok: // the acquire did not send the delayed exchange
-					if err := s.Release(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				case err == nil || s.CheckAlive():
-					t.Errorf("%v %d: %v, %v", action, n, ok, err)
-				}
-				time.Sleep(3 * time.Minute)
-				if in := d.current("job"); in.State.Locked() {
-					t.Errorf("%v %d is late: the lease is %+v", action, n, in)
-				}
-				mustAcquire(t, holder(t, d.open(t), "b", time.Minute))
-			})
-		}
-	}
 }
 
 // Lease refuses options that the service does not support.
