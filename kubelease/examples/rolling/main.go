@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,17 +72,16 @@ func update() error {
 		err = errors.Join(err, all[i].stop())
 	}
 	time.Sleep(2 * duration)
-	leader := leads.now()
-	for i := range replicas {
-		err = errors.Join(err, all[replicas+i].stop())
+	for _, r := range all[replicas:] {
+		err = errors.Join(err, r.stop())
 	}
 	switch {
 	case err != nil:
 		return err
 	case leads.two != "":
 		return errors.New(leads.two)
-	case len(leader) < 3 || leader[:3] != "new":
-		return fmt.Errorf("after the update %q leads", leader)
+	case !strings.HasPrefix(leads.last, "new"):
+		return fmt.Errorf("the last leader was %q", leads.last)
 	}
 	fmt.Println("at no time did two lead")
 	return nil
@@ -94,7 +94,7 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, me strin
 			LockConfig: resourcelock.ResourceLockConfig{Identity: me}},
 		LeaseDuration: duration, RenewDeadline: duration / 2, RetryPeriod: duration / 10,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { leads.begin(me, "") },
+			OnStartedLeading: func(context.Context) { leads.begin(me, "none") },
 			OnStoppedLeading: func() { leads.end(me) },
 		},
 	})
@@ -131,9 +131,10 @@ func hold(ctx context.Context, client coordinationclient.CoordinationV1Interface
 
 // The type leaders records which replica leads.
 type leaders struct {
-	mu  sync.Mutex
-	who string
-	two string // describes two replicas that led at the same time, if there were any
+	mu   sync.Mutex
+	who  string // leads now
+	last string // has led last
+	two  string // describes two replicas that led at the same time, if there were any
 }
 
 func (l *leaders) begin(me string, tok lease.Token) {
@@ -142,10 +143,7 @@ func (l *leaders) begin(me string, tok lease.Token) {
 	if l.who != "" {
 		l.two = fmt.Sprintf("%s leads while %s leads", me, l.who)
 	}
-	l.who = me
-	if tok == "" {
-		tok = "none"
-	}
+	l.who, l.last = me, me
 	fmt.Println(me, "leads, token", tok)
 }
 
@@ -155,12 +153,6 @@ func (l *leaders) end(me string) {
 	if l.who == me {
 		l.who = ""
 	}
-}
-
-func (l *leaders) now() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.who
 }
 
 // A replica simulates a pod in a goroutine of this program.
