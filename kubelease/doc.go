@@ -115,26 +115,9 @@
 // [lease.ErrForeign], and [Options.Limits] do not apply to it. If another program held the lease between two
 // grants of this package, the second grant still has a newer token than the first.
 //
-// At any time, at most one session or elector leads. The following weaknesses of client-go's elector, which
-// also exist without this package, are the exceptions:
-//
-//   - When an elector with ReleaseOnCancel stops, it reads the object again, but does not check whether it
-//     still leads. If another holder has replaced the elector in the meantime, the elector clears the lease
-//     of the new holder, and a third elector can acquire the cleared lease at once. Stores of this package
-//     treat a cleared lease as held until it expires, and the next renewal of its holder restores the lease.
-//   - An elector counts the duration from the arrival of the answer, and not from the sending of the request.
-//     If the answer is late, the elector still leads after its lease has ended.
-//   - An elector with ReleaseOnCancel releases the lease before its work has stopped.
-//   - An elector before v0.27 waits for its own LeaseDuration before it replaces a holder, and ignores the
-//     duration of that holder. The Duration of a session that contends with such electors must not be
-//     longer than their LeaseDuration, and must not be infinite.
-//
-// # Exchanges
-//
-// A renewal or a release takes one exchange with the API server. An acquire takes one exchange if the Store
-// has already seen the current state of the lease, two if not, and three if the lease has no object. A
-// refused request takes one exchange, or two if the lease has no object. If the Store remembers an older
-// state, the API server can reject the first write of a request, which then takes one more exchange. A
-// contender waits with a watch, which sends no signal for the renewals of the holder. Without a signal, the
-// contender waits for the remaining time of the lease, and then reads the lease again.
+// At any time, at most one session or elector leads, except for the weaknesses of client-go's elector that the
+// README lists, which also exist without this package. The README also says how many exchanges with the API
+// server each request takes. A contender waits with a watch, which sends no signal for the renewals of the
+// holder. Without a signal, the contender waits for the remaining time of the lease, and then reads the lease
+// again.
 package kubelease
