@@ -16,36 +16,28 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fencedlease/lease/internal/check/linked"
 )
 
 // A wire connects a client to a server without a network, and counts the connections.
 type wire struct {
+	linked.Listener
 	opened atomic.Int64
 	silent atomic.Bool // new connections get no answer
-	conns  chan net.Conn
 	close  sync.Once
-	closed chan struct{}
 }
 
 func (w *wire) dial(context.Context, string, string) (net.Conn, error) {
 	w.opened.Add(1)
-	client, server := net.Pipe()
-	if !w.silent.Load() {
-		w.conns <- server
+	if w.silent.Load() {
+		client, _ := net.Pipe()
+		return client, nil
 	}
-	return client, nil
+	return w.Dial(), nil
 }
 
-func (w *wire) Accept() (net.Conn, error) {
-	select {
-	case c := <-w.conns:
-		return c, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (w *wire) Close() error { w.close.Do(func() { close(w.closed) }); return nil }
+func (w *wire) Close() error { w.close.Do(func() { w.Listener.Close() }); return nil }
 
 func (w *wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
@@ -60,7 +52,7 @@ type user struct {
 // serve runs a server and a client in fake time. The server speaks HTTP/2 or not, with TLS or without.
 func serve(t *testing.T, http2, tls bool, f func(u *user)) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &user{wire: &wire{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		u := &user{wire: &wire{Listener: linked.Listen()}}
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if u.hangs.Load() || q.URL.Path == "/hang" {
 				<-q.Context().Done()
