@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
@@ -30,96 +26,77 @@ import (
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	ctx, c := t.Context(), client(t, shared.Address)
-	t.Run("unreachable", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	limits := config(shared.Address, kubeserver.Admin)
+	limits.QPS, limits.Burst = 0.001, 1
+	limited, err := coordinationclient.NewForConfig(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, shared.Address)
+	elsewhere, err := kubelease.New(c, "elsewhere", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []struct {
+		what      string
+		store     *kubelease.Store
+		wait      time.Duration
+		cause     error
+		permanent bool
+		says      []string
+	}{
+		{"unreachable", store(t, client(t, silent.Addr().String()), nil), 300 * time.Millisecond, context.DeadlineExceeded, false,
+			[]string{"jobs/nightly", "default/x--jobs-2fnightly", "can be reached"}},
+		{"refused", store(t, client(t, closed.Addr().String()), nil), time.Minute, nil, false, []string{"connection refused", "the host and the port"}},
+		{"limited", store(t, limited, nil), time.Second, nil, false, []string{"QPS", "kubelease.ClientConfig"}},
+		{"namespace", elsewhere, time.Minute, nil, false, []string{"elsewhere/x--jobs", "kubectl create namespace elsewhere"}},
+		{"unknown user", store(t, clientset(t, shared.Address, "nobody").CoordinationV1(), nil), time.Minute, nil, true, []string{"a token or a certificate"}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), e.wait)
+		_, err := e.store.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
+		cancel()
+		says(t, err, e.cause, e.says...)
+		if permanent(err) != e.permanent {
+			t.Errorf("%s: permanent is %v: %v", e.what, !e.permanent, err)
 		}
-		defer l.Close() // the listener accepts connections, and never answers
-		s := store(t, client(t, l.Addr().String()), nil)
-		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-		defer cancel()
-		_, err = s.Authority().Do(ctx, "jobs/nightly", acquire(idA, time.Minute))
-		says(t, err, context.DeadlineExceeded, "jobs/nightly", "default/x--jobs-2fnightly", "can be reached")
-		if permanent(err) {
-			t.Errorf("it may come back: %v", err)
-		}
-	})
-	t.Run("refused", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		_, err = store(t, client(t, l.Addr().String()), nil).Load(ctx, "x")
-		says(t, err, nil, "connection refused", "the host and the port")
-		if permanent(err) {
-			t.Errorf("it may come back: %v", err)
-		}
-	})
-	t.Run("limited", func(t *testing.T) {
-		config := config(shared.Address, kubeserver.Admin)
-		config.QPS, config.Burst = 0.001, 1
-		slow, err := coordinationclient.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := store(t, slow, nil).Authority()
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		_, err = a.Do(ctx, objectOf(t), acquire(idA, time.Minute))
-		says(t, err, nil, "QPS", "kubelease.ClientConfig")
-	})
-	t.Run("corrupt", func(t *testing.T) {
-		a := store(t, c, nil).Authority()
-		for i, text := range []string{"free", `{"record":{"state":"available","epoch":1},"ttl":3}`, `{"record":{"state":"leased","epoch":1},"uid":"UID"}`, `{"uid":"UID"}`, `{"record":{"state":"available","epoch":1},"uid":"UID"}{}`} {
-			name := fmt.Sprint(objectOf(t), i)
-			do(t, a, name, acquire(idA, time.Minute), 0)
-			object := get(t, c, name)
-			object.Annotations[kubelease.Annotation] = strings.ReplaceAll(text, "UID", string(object.UID))
-			put(t, c, object)
-			_, err := a.Do(ctx, name, acquire(idB, time.Minute))
-			says(t, err, lease.ErrCorrupt, "default/"+name, kubelease.Annotation, "kubectl delete lease -n default "+name)
-			remove(t, c, name)
-			do(t, a, name, acquire(idB, time.Minute), 0)
-		}
-	})
-	t.Run("namespace", func(t *testing.T) {
-		s, err := kubelease.New(c, "elsewhere", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Load(ctx, "x")
-		says(t, err, nil, "elsewhere/x", "kubectl create namespace elsewhere")
-	})
-	t.Run("unknown user", func(t *testing.T) {
-		_, err := store(t, clientset(t, shared.Address, "nobody").CoordinationV1(), nil).Load(ctx, "x")
-		says(t, err, nil, "a token or a certificate")
-		if !permanent(err) {
-			t.Errorf("without a user it is not permanent: %v", err)
-		}
-	})
+	}
+	a := store(t, c, nil).Authority()
+	for i, text := range []string{"free", `{"record":{"state":"available","epoch":1},"ttl":3}`, `{"record":{"state":"leased","epoch":1},"uid":"UID"}`, `{"uid":"UID"}`, `{"record":{"state":"available","epoch":1},"uid":"UID"}{}`} {
+		name := fmt.Sprint(objectOf(t), i)
+		do(t, a, name, acquire(idA, time.Minute), 0)
+		object := get(t, c, name)
+		object.Annotations[kubelease.Annotation] = strings.ReplaceAll(text, "UID", string(object.UID))
+		put(t, c, object)
+		_, err := a.Do(t.Context(), name, acquire(idB, time.Minute))
+		says(t, err, lease.ErrCorrupt, "default/"+name, kubelease.Annotation, "kubectl delete lease -n default "+name)
+		remove(t, c, name)
+		do(t, a, name, acquire(idB, time.Minute), 0)
+	}
 }
 
 // If the API server elects the holder of an object, the Store refuses the object and does not change it.
 func TestCoordinatedElection(t *testing.T) {
-	t.Parallel()
-	server := newServer(t, "--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true")
-	c := client(t, server.Address)
-	name := objectOf(t)
-	a := store(t, c, nil).Authority()
-	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
-	object := get(t, c, name)
-	object.Spec.Strategy = new(coordinationv1.OldestEmulationVersion)
-	put(t, c, object)
-	_, err := a.Do(t.Context(), name, acquire(idA, time.Minute))
-	says(t, err, nil, "default/"+name, "spec.strategy", "use another name")
-	if !permanent(err) {
-		t.Errorf("%v is not permanent", err)
-	}
-	if again := get(t, c, name); again.Annotations[kubelease.Annotation] != "" || again.Spec.HolderIdentity != nil {
-		t.Errorf("the object is changed to %+v", again)
+	for _, spec := range []string{`{"strategy":"OldestEmulationVersion"}`, `{"preferredHolder":"pod"}`} {
+		s := fake(t, spec, func(q *http.Request) bool {
+			if q.Method != http.MethodGet {
+				t.Errorf("sent %s", q.Method)
+			}
+			return false
+		})
+		_, err := s.Authority().Do(t.Context(), "job", acquire(idA, time.Minute))
+		if says(t, err, nil, "default/job", "spec.strategy", "use another name"); !permanent(err) {
+			t.Errorf("%v is not permanent", err)
+		}
 	}
 }
 
@@ -127,18 +104,8 @@ func TestCoordinatedElection(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	text, err := os.ReadFile("rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(string(text), "---\n")
-	var role rbacv1.Role
-	var binding rbacv1.RoleBinding
-	var schema flowcontrolv1.FlowSchema
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(parts[0]), &role), yaml.UnmarshalStrict([]byte(parts[1]), &binding), yaml.UnmarshalStrict([]byte(parts[2]), &schema)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clientset(t, shared.Address, kubeserver.Admin).FlowcontrolV1().FlowSchemas().Create(ctx, &schema, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	role, binding, schema := manifest(t)
+	if _, err := clientset(t, shared.Address, kubeserver.Admin).FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Error(err)
 	}
 	admin := clientset(t, shared.Address, kubeserver.Admin).RbacV1()
@@ -172,29 +139,28 @@ func TestPermissions(t *testing.T) {
 		}
 		return err
 	}
-	users := append([]string{""}, verbs...)
-	for i, without := range users {
+	for i, without := range append([]string{""}, verbs...) {
 		user := kubeserver.Users[i]
 		grant(user, without)
-		name := objectOf(t) + "." + user
 		var err error
+		expected := func() bool {
+			if without == "" {
+				return err == nil
+			}
+			return err != nil && strings.Contains(err.Error(), "needs the verb "+without+" ")
+		}
 		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			err = everything(user, name) // the server notices a new role after a moment
-			allowed := without == "" && err == nil
-			missed := without != "" && err != nil && strings.Contains(err.Error(), "needs the verb "+without+" ")
-			if allowed || missed {
+			if err = everything(user, objectOf(t)+"."+user); expected() { // the server notices a new role after a moment
 				break
 			}
 		}
-		if without == "" {
-			if err != nil {
-				t.Errorf("with the manifest: %v", err)
+		switch {
+		case !expected():
+			t.Errorf("without the verb %q: %v", without, err)
+		case without != "":
+			if says(t, err, nil, "on leases", "namespace default", "rbac.yaml"); !permanent(err) {
+				t.Errorf("without %s it is not permanent: %v", without, err)
 			}
-			continue
-		}
-		says(t, err, nil, "needs the verb "+without+" on leases", "namespace default", "rbac.yaml")
-		if !permanent(err) {
-			t.Errorf("without %s it is not permanent: %v", without, err)
 		}
 	}
 }
@@ -203,19 +169,14 @@ func TestPermissions(t *testing.T) {
 // which can have a Code, for example if the context is bound to another lease. Even then, the error of
 // the request has none. SPEC A1.
 func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
+	acquires := func(ctx context.Context, s *kubelease.Store) error {
+		return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
+	}
 	for _, c := range []struct {
 		hangs   string // the method of the request that gets no answer
 		request func(context.Context, *kubelease.Store) error
 	}{
-		{"GET", func(ctx context.Context, s *kubelease.Store) error {
-			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
-		}},
-		{"POST", func(ctx context.Context, s *kubelease.Store) error {
-			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
-		}},
-		{"PUT", func(ctx context.Context, s *kubelease.Store) error {
-			return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
-		}},
+		{"GET", acquires}, {"POST", acquires}, {"PUT", acquires},
 		{"GET", func(ctx context.Context, s *kubelease.Store) error { return second(s.Watch(ctx, "job")) }},
 		{"GET", func(ctx context.Context, s *kubelease.Store) (failed error) {
 			for _, err := range s.List(ctx, "") {
@@ -226,7 +187,11 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	} {
 		for _, cause := range []error{lease.ErrReleased, &lease.LostError{Name: "other", Reason: lease.ErrBroken, Err: context.Canceled}} {
 			synctest.Test(t, func(t *testing.T) {
-				s := silent(t, func(q *http.Request) bool { return q.Method == c.hangs })
+				spec := "{}"
+				if c.hangs == http.MethodPost {
+					spec = ""
+				}
+				s := fake(t, spec, func(q *http.Request) bool { return q.Method == c.hangs })
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(cause) })
 				err := c.request(ctx, s)
@@ -238,9 +203,9 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	}
 }
 
-// silent returns a store at an API server that does not answer some requests. The object exists, except
-// if the server does not answer its creation.
-func silent(t *testing.T, hangs func(*http.Request) bool) *kubelease.Store {
+// fake returns a store at a fake API server that does not answer some requests. The server has an object with the
+// given spec, or no object if spec is empty.
+func fake(t *testing.T, spec string, hangs func(*http.Request) bool) *kubelease.Store {
 	var server sync.WaitGroup
 	t.Cleanup(server.Wait)
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -253,16 +218,16 @@ func silent(t *testing.T, hangs func(*http.Request) bool) *kubelease.Store {
 		if hangs(q) {
 			return transport.RoundTrip(q)
 		}
-		code, body := http.StatusOK, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"job","namespace":"default","uid":"u","resourceVersion":"7"}}`
+		code, body := http.StatusOK, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"job","namespace":"default","uid":"u","resourceVersion":"7"},"spec":`+spec+`}`
 		switch {
 		case strings.HasSuffix(q.URL.Path, "/leases"):
 			body = `{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`
-		case hangs(&http.Request{Method: http.MethodPost, URL: q.URL}):
+		case spec == "":
 			code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
 		}
 		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: q}, nil
 	})
-	c, err := coordinationclient.NewForConfigAndClient(kubelease.ClientConfig(&rest.Config{Host: "http://silent.test"}), &http.Client{Transport: answers})
+	c, err := coordinationclient.NewForConfigAndClient(kubelease.ClientConfig(&rest.Config{Host: "http://fake.test"}), &http.Client{Transport: answers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,11 @@
 package kubelease_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease/leasetest/enginetest"
-	"github.com/fencedlease/lease/session"
 )
 
 // underFaults starts an API server that fails, and connections to it that fail.
@@ -41,51 +39,6 @@ func underFaults(t *testing.T) enginetest.Target {
 		}
 		return p.Harm(r)
 	}}
-}
-
-// A holder keeps its lease of half a minute although its connections die silently, because a client
-// with the settings of ClientConfig opens new ones.
-func TestSilentDeath(t *testing.T) {
-	t.Parallel()
-	p := enginetest.NewProxy(t, shared.Address, nil)
-	s, err := store(t, client(t, p.Addr()), nil).Lease(objectOf(t), &session.Options{Duration: 15 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close(context.Background())
-	mustAcquire(t, s)
-	lost := make(chan error, 1)
-	defer s.OnLost(func(err error) { lost <- err })()
-	p.Silence()
-	silent := time.Now()
-	select {
-	case err := <-lost:
-		t.Error(err)
-	case <-time.After(20 * time.Second):
-	}
-	if confirmed, held := s.LastConfirmed(); !held || !confirmed.After(silent) {
-		t.Errorf("no renewal since the connections died %v ago", time.Since(silent))
-	}
-}
-
-// If its watch dies silently, a contender waits until the lease that it has read is over, but not longer.
-func TestSilentWatch(t *testing.T) {
-	t.Parallel()
-	p := enginetest.NewProxy(t, shared.Address, nil)
-	name := objectOf(t)
-	holder := newStore(t).Authority()
-	do(t, holder, name, acquire(idA, 5*time.Second), 0)
-	waiter, err := store(t, client(t, p.Addr()), nil).Lease(name, &session.Options{Duration: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	held := acquireWait(t, waiter)
-	time.Sleep(time.Second) // until the contender watches
-	p.Silence()
-	do(t, holder, name, release(idA), 0)
-	released := time.Now()
-	t.Logf("acquired %v after a release that was not signalled", await(t, "we hold", held).Sub(released))
 }
 
 func TestGraceWithAWatch(t *testing.T) {

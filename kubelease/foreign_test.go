@@ -1,6 +1,7 @@
 package kubelease_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/kubelease"
+	"github.com/fencedlease/lease/session"
 )
 
 // lead writes the lease of a foreign holder to the object, like an elector.
@@ -25,7 +27,7 @@ func lead(t testing.TB, c coordinationclient.CoordinationV1Interface, name, iden
 			t.Fatal(err)
 		}
 	}
-	transitions := int32(0)
+	var transitions int32
 	if n := object.Spec.LeaseTransitions; n != nil {
 		transitions = *n
 	}
@@ -55,7 +57,7 @@ func TestForeignHolder(t *testing.T) {
 	lead(t, c, name, "pod-1_1234", new(int32(60)))
 	before := get(t, c, name)
 
-	res := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	res := do(t, a, name, reads, 0)
 	r := res.Record
 	if r.State != lease.Leased || r.Owner != kubelease.ForeignOwner+"pod-1_1234" || r.Duration != time.Minute || r.Epoch != ours.Record.Epoch {
 		t.Errorf("it is shown as %v", r)
@@ -63,42 +65,39 @@ func TestForeignHolder(t *testing.T) {
 	if left := res.MaxRemaining(); left < 30*time.Second || left > time.Minute {
 		t.Errorf("it is shown with %v left", left)
 	}
-	listed := 0
-	for e, err := range s.List(t.Context(), name) {
-		if err != nil || e.Record != r {
-			t.Errorf("it is listed as %v, %v", e.Record, err)
-		}
-		listed++
+	var listed []lease.Record
+	for e := range s.List(t.Context(), name) {
+		listed = append(listed, e.Record)
 	}
-	if listed != 1 {
-		t.Errorf("it is listed %d times", listed)
+	if len(listed) != 1 || listed[0] != r {
+		t.Errorf("it is listed as %v", listed)
 	}
 	foreign := r.ID
 	for _, authority := range []lease.Authority{a, lease.NewAuthority(s)} {
 		for _, refused := range []struct {
-			what string
 			req  lease.Request
 			want lease.Code
 		}{
-			{"break", breaks(0), lease.ErrForeign},
-			{"break with grace", breaks(time.Minute), lease.ErrForeign},
-			{"break without a period", lease.Request{Action: lease.ActionBreak}, lease.ErrForeign},
-			{"renew it", renew(foreign), lease.ErrForeign},
-			{"release it", release(foreign), lease.ErrForeign},
-			{"change it", lease.Request{Action: lease.ActionChange, ID: foreign, Proposed: idB}, lease.ErrForeign},
-			{"change to it", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: foreign}, lease.ErrForeign},
-			{"acquire it", acquire(foreign, time.Hour), lease.ErrForeign},
-			{"acquire", acquire(idB, time.Minute), lease.ErrHeldByOther},
-			{"renew", renew(idA), lease.ErrIDMismatch},
-			{"release", release(idA), lease.ErrIDMismatch},
-			{"change", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, lease.ErrIDMismatch},
-			{"write", lease.Request{Action: lease.ActionWrite}, lease.ErrIDMissing},
+			{breaks(0), lease.ErrForeign},
+			{breaks(time.Minute), lease.ErrForeign},
+			{lease.Request{Action: lease.ActionBreak}, lease.ErrForeign},
+			{renew(foreign), lease.ErrForeign},
+			{release(foreign), lease.ErrForeign},
+			{change(foreign, idB), lease.ErrForeign},
+			{change(idA, foreign), lease.ErrForeign},
+			{acquire(foreign, time.Hour), lease.ErrForeign},
+			{acquire(idB, time.Minute), lease.ErrHeldByOther},
+			{renew(idA), lease.ErrIDMismatch},
+			{release(idA), lease.ErrIDMismatch},
+			{change(idA, idB), lease.ErrIDMismatch},
+			{lease.Request{Action: lease.ActionWrite}, lease.ErrIDMissing},
 		} {
 			_, err := authority.Do(t.Context(), name, refused.req)
 			// A change to the ID in force changes nothing, and an authority that knows nothing of
 			// foreign holders may grant it.
-			if granted := err == nil && refused.what == "change to it" && authority != a; lease.CodeOf(err) != refused.want && !granted {
-				t.Errorf("%T: %s: %v, want %v", authority, refused.what, err, refused.want)
+			granted := err == nil && refused.req == change(idA, foreign) && authority != a
+			if lease.CodeOf(err) != refused.want && !granted {
+				t.Errorf("%T: %+v: %v, want %v", authority, refused.req, err, refused.want)
 			}
 		}
 	}
@@ -126,11 +125,7 @@ func TestForeignHolderIsReplaced(t *testing.T) {
 				empty(t, c, name)
 				do(t, a, name, renew(idA), lease.ErrIDMismatch)
 			} else {
-				for {
-					res := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
-					if !res.Record.State.Locked() {
-						break
-					}
+				for res := do(t, a, name, reads, 0); res.Record.State.Locked(); res = do(t, a, name, reads, 0) {
 					time.Sleep(res.MaxRemaining()) // a real engine
 				}
 				if took := time.Since(began); took < 1900*time.Millisecond {
@@ -183,7 +178,7 @@ func TestForeignIdentities(t *testing.T) {
 		name := fmt.Sprint(objectOf(t), i)
 		lead(t, c, name, w.identity, w.seconds)
 		do(t, a, name, acquire(idB, time.Second), lease.ErrHeldByOther)
-		r := do(t, a, name, lease.Request{Action: lease.ActionRead}, 0).Record
+		r := do(t, a, name, reads, 0).Record
 		if r.State != lease.Leased || r.Owner != kubelease.ForeignOwner+w.owner || r.Duration != w.duration {
 			t.Errorf("%q is shown as %v", w.identity, r)
 		}
@@ -198,7 +193,11 @@ func TestForeignIdentities(t *testing.T) {
 func TestForeignHolderIsNotTakenOver(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	lead(t, c, name, "worker-1", new(int32(60)))
-	s := newSession(t, newStore(t).Authority(), name, "worker-1", true)
+	s, err := newStore(t).Lease(name, &session.Options{Owner: "worker-1", TakeOver: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
 	if ok, err := s.Acquire(t.Context()); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}

@@ -29,7 +29,7 @@ func TestHoldersUnderFaults(t *testing.T) {
 		electors.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				// ReleaseOnCancel is off, as it is by default: else an elector that was replaced can clear the lease.
-				e := startElectorAt(t, target.Endpoints[0], name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
+				e := startElector(t, target.Endpoints[0], name, fmt.Sprint("elector-", i, "-", n), electorTimes{time.Second, 800 * time.Millisecond, 100 * time.Millisecond}, false)
 				select {
 				case <-e.started:
 					led[i]++

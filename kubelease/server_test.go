@@ -130,9 +130,17 @@ func (m *meter) count(f func()) int64 {
 var (
 	idA, idB                        = shorthand.IDA, shorthand.IDB
 	acquire, renew, release, breaks = shorthand.Acquire, shorthand.Renew, shorthand.Release, shorthand.Break
-	do, eventually                  = shorthand.Do, shorthand.Eventually
+	do                              = shorthand.Do
 	says, permanent                 = shorthand.Says, shorthand.Permanent
 )
+
+var reads = lease.Request{Action: lease.ActionRead}
+
+func change(from, to lease.ID) lease.Request {
+	return lease.Request{Action: lease.ActionChange, ID: from, Proposed: to}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // get reads an object without this library.
 func get(t testing.TB, c coordinationclient.CoordinationV1Interface, name string) *coordinationv1.Lease {

@@ -1,13 +1,12 @@
 package kubelease_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/kubeserver"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/leasetest/enginetest"
-	"github.com/fencedlease/lease/session"
 )
 
 // aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
@@ -53,7 +52,7 @@ func specOf(object *coordinationv1.Lease) spec {
 func TestSpecTellsTheTruth(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
-	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	do(t, a, name, reads, 0)
 	if s := get(t, c, name).Spec; s.HolderIdentity != nil || s.LeaseDurationSeconds != nil || s.RenewTime != nil {
 		t.Errorf("reading a lease that did not exist made an object with %+v", s)
 	}
@@ -66,7 +65,7 @@ func TestSpecTellsTheTruth(t *testing.T) {
 	}{
 		{"acquire", acquire(idA, 15*time.Second), spec{"worker-1_aaaaaaaa", 15, 1}, true},
 		{"renew", renew(idA), spec{"worker-1_aaaaaaaa", 15, 1}, false},
-		{"change", lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}, spec{"worker-1_bbbbbbbb", 15, 2}, true},
+		{"change", change(idA, idB), spec{"worker-1_bbbbbbbb", 15, 2}, true},
 		{"break with grace", breaks(4500 * time.Millisecond), spec{"worker-1_bbbbbbbb", 5, 2}, false},
 		{"release", release(idB), spec{"", 1, 2}, false},
 		{"acquire for less than a second", acquire(idA, 100*time.Millisecond), spec{"worker-1_aaaaaaaa", 1, 3}, true},
@@ -98,7 +97,7 @@ func TestSpecTellsTheTruth(t *testing.T) {
 func TestSpecAtItsLimits(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
-	do(t, a, name, lease.Request{Action: lease.ActionRead}, 0)
+	do(t, a, name, reads, 0)
 	object := get(t, c, name)
 	object.Spec.LeaseTransitions = new(int32(math.MaxInt32))
 	object.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
@@ -132,7 +131,7 @@ func TestExchanges(t *testing.T) {
 	var m meter
 	s, other, name := store(t, client(t, shared.Address, m.wrap), nil), newStore(t).Authority(), objectOf(t)
 	shorthand.Exchanges(t, s, other, name, func() int { return int(m.n.Load()) }, 3, 1, 2, 1, 1, 1, 0, 2)
-	do(t, other, name+".other", lease.Request{Action: lease.ActionRead}, 0)
+	do(t, other, name+".other", reads, 0)
 	if n := m.count(func() { do(t, s.Authority(), name+".other", acquire(idA, time.Minute), 0) }); n != 2 {
 		t.Errorf("the acquire of a name that another has made: %d exchanges, want 2", n)
 	}
@@ -163,30 +162,27 @@ func TestReadsAreFresh(t *testing.T) {
 		return trip(func(q *http.Request) (*http.Response, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			urls = append(urls, q.Method+" "+q.URL.String())
+			if url := q.URL.String(); !strings.Contains(url, "continue=") { // not of the pages after the first
+				urls = append(urls, q.Method+" "+url)
+			}
 			return next.RoundTrip(q)
 		})
 	}), nil)
 	name := objectOf(t)
 	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
-	if _, err := s.Watch(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range s.List(t.Context(), name) {
-		if err != nil {
-			t.Error(err)
-		}
+	_, err := s.Watch(t.Context(), name)
+	for _, listed := range s.List(t.Context(), name) {
+		err = errors.Join(err, listed)
 	}
 	mu.Lock()
 	defer mu.Unlock()
+	if err != nil || len(urls) != 6 {
+		t.Errorf("%d exchanges: %q, %v", len(urls), urls, err)
+	}
 	for _, url := range urls {
 		if strings.Contains(url, "resourceVersion=") && !strings.Contains(url, "watch=true") || strings.Contains(url, "resourceVersion=0") {
 			t.Errorf("%s may be answered from a cache", url)
 		}
-	}
-	urls = slices.DeleteFunc(urls, func(url string) bool { return strings.Contains(url, "continue=") }) // all pages after the first
-	if len(urls) != 6 {
-		t.Errorf("%d exchanges: %q", len(urls), urls)
 	}
 }
 
@@ -204,18 +200,7 @@ func TestNotedRenewals(t *testing.T) {
 	name := objectOf(t)
 	holder := newStore(t).Authority()
 	do(t, holder, name, acquire(idA, d), 0)
-	waiter, err := newStore(t).Lease(name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiter.Close(context.Background())
-	acquired := make(chan time.Time, 1)
-	go func() {
-		if _, err := session.AcquireWait(t.Context(), waiter, nil); err != nil {
-			t.Error(err)
-		}
-		acquired <- time.Now()
-	}()
+	waiter := startSession(t, shared.Address, name, "waiter", d, false)
 	var last time.Time
 	// The contender reads the lease after d, just before the last renewal, and then again a duration later.
 	for _, pause := range []time.Duration{d / 2, d/2 + d/8} {
@@ -223,7 +208,7 @@ func TestNotedRenewals(t *testing.T) {
 		last = time.Now()
 		do(t, holder, name, renew(idA), 0)
 	}
-	took := (<-acquired).Sub(last)
+	took := await(t, "we hold", waiter.started).Sub(last)
 	t.Logf("replaced %v after its last renewal", took)
 	if took < d || took > d+d/2 {
 		t.Errorf("a lease of %v was replaced %v after its last renewal", d, took)
@@ -239,12 +224,7 @@ func TestWatchAfterCompaction(t *testing.T) {
 		return trip(func(q *http.Request) (*http.Response, error) {
 			if compact && q.URL.Query().Get("watch") == "true" {
 				compact = false
-				for range 2 { // without a new object, the version of the previous read would be the newest
-					if _, err := next.RoundTrip(touch(q)); err != nil {
-						return nil, err
-					}
-				}
-				if err := server.Compact(q.Context()); err != nil {
+				if err := forget(server, next, q); err != nil {
 					return nil, err
 				}
 			}
@@ -271,13 +251,19 @@ func TestWatchAfterCompaction(t *testing.T) {
 	}
 }
 
-// touch returns a request that creates another object, so that etcd has one more version.
-func touch(q *http.Request) *http.Request {
-	body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"generateName":"touch-"}}`
-	post := q.Clone(q.Context())
-	post.Method, post.URL.RawQuery, post.Body, post.ContentLength = http.MethodPost, "", io.NopCloser(strings.NewReader(body)), int64(len(body))
-	post.Header.Set("Content-Type", "application/json")
-	return post
+// forget makes etcd drop the versions that a request has read. It first creates two other objects, because
+// otherwise the version of the last read would be the newest.
+func forget(server *kubeserver.Server, next http.RoundTripper, q *http.Request) error {
+	for range 2 {
+		body := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"generateName":"touch-"}}`
+		post := q.Clone(q.Context())
+		post.Method, post.URL.RawQuery, post.Body, post.ContentLength = http.MethodPost, "", io.NopCloser(strings.NewReader(body)), int64(len(body))
+		post.Header.Set("Content-Type", "application/json")
+		if _, err := next.RoundTrip(post); err != nil {
+			return err
+		}
+	}
+	return server.Compact(q.Context())
 }
 
 // SPEC S10: a list continues even if the server has dropped the snapshot with which the list began.
@@ -289,12 +275,7 @@ func TestListAfterCompaction(t *testing.T) {
 		return trip(func(q *http.Request) (*http.Response, error) {
 			if query := q.URL.Query(); query.Has("limit") {
 				if pages++; pages == 2 {
-					for range 2 {
-						if _, err := next.RoundTrip(touch(&http.Request{Method: "POST", URL: q.URL, Header: q.Header.Clone()})); err != nil {
-							return nil, err
-						}
-					}
-					if err := server.Compact(q.Context()); err != nil {
+					if err := forget(server, next, q); err != nil {
 						return nil, err
 					}
 				}
@@ -323,32 +304,51 @@ func TestListAfterCompaction(t *testing.T) {
 	}
 }
 
-// A conflict means that nothing was written. So a client must not repeat a write whose outcome is
-// unknown, because the second write would conflict with the first. SPEC S1.
-func TestWritesAreNotRepeated(t *testing.T) {
-	name, lost := objectOf(t), false
-	writes := 0
-	c := client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			res, err := next.RoundTrip(q)
-			if err == nil && lost && q.Method == http.MethodPut {
-				writes++
-				res.Body.Close()
-				return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody, Request: q}, nil
-			}
-			return res, err
-		})
-	})
-	a := store(t, c, nil).Authority()
-	before := do(t, a, name, acquire(idA, time.Minute), 0)
-	lost = true
-	_, err := a.Do(t.Context(), name, acquire(idA, time.Minute))
-	if err == nil || lease.CodeOf(err) != 0 || writes != 1 {
-		t.Errorf("the answer of a write was lost, and %d writes were sent: %v", writes, err)
+// A conflict means that nothing was written. So if the outcome of a write is unknown, the client must not send the
+// write again, because the second write would conflict with the first. The next request then takes two exchanges,
+// whether the write was applied or not. SPEC S1.
+func TestLostAnswers(t *testing.T) {
+	busy := func(q *http.Request) (*http.Response, error) { // client-go would repeat the request
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody, Request: q}, nil
 	}
-	lost = false
-	if after := do(t, a, name, acquire(idA, time.Minute), 0); after.Record.Epoch != before.Record.Epoch+2 {
-		t.Errorf("the epoch is %d after %d and a grant whose answer was lost", after.Record.Epoch, before.Record.Epoch)
+	cut := func(*http.Request) (*http.Response, error) { return nil, errCut }
+	for i, c := range []struct {
+		req     lease.Request
+		applied bool
+		answer  func(*http.Request) (*http.Response, error)
+		grants  uint64 // of two requests, of which the first got no answer
+	}{
+		{renew(idA), true, cut, 0}, {renew(idA), false, cut, 0}, {acquire(idA, time.Minute), true, busy, 2},
+	} {
+		lost, writes := false, 0
+		lose := func(next http.RoundTripper) http.RoundTripper {
+			return trip(func(q *http.Request) (*http.Response, error) {
+				if !lost || q.Method != http.MethodPut {
+					return next.RoundTrip(q)
+				}
+				if writes++; c.applied {
+					if res, err := next.RoundTrip(q); err == nil {
+						res.Body.Close()
+					}
+				}
+				return c.answer(q)
+			})
+		}
+		var m meter
+		a, name := store(t, client(t, shared.Address, lose, m.wrap), nil).Authority(), fmt.Sprint(objectOf(t), i)
+		before := do(t, a, name, acquire(idA, time.Minute), 0)
+		lost = true
+		if _, err := a.Do(t.Context(), name, c.req); err == nil || lease.CodeOf(err) != 0 || writes != 1 {
+			t.Errorf("%d: without an answer, %d writes were sent: %v", i, writes, err)
+		}
+		lost = false
+		var after lease.Result
+		if n := m.count(func() { after = do(t, a, name, c.req, 0) }); n != 2 || after.Record.Epoch != before.Record.Epoch+c.grants {
+			t.Errorf("%d: after that %d exchanges, and the epoch %d after %d", i, n, after.Record.Epoch, before.Record.Epoch)
+		}
+		if n := m.count(func() { do(t, a, name, renew(idA), 0) }); n != 1 {
+			t.Errorf("%d: %d exchanges for a renewal", i, n)
+		}
 	}
 }
 
@@ -358,8 +358,6 @@ func TestDeletionIsSeen(t *testing.T) {
 		return c.Leases(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
 	})
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func TestOptions(t *testing.T) {
 	c := client(t, shared.Address)
@@ -379,39 +377,4 @@ func TestOptions(t *testing.T) {
 func TestRenewalsGoFirst(t *testing.T) {
 	t.Parallel()
 	enginetest.RenewalsGoFirst(t, overLink, objectOf(t), 48)
-}
-
-// If the answer to a renewal was lost, the next renewal takes two exchanges, whether the first was applied or not.
-func TestRenewalAfterALostAnswer(t *testing.T) {
-	t.Parallel()
-	for _, applied := range []bool{true, false} {
-		var w way
-		var m meter
-		lose := func(next http.RoundTripper) http.RoundTripper {
-			return trip(func(q *http.Request) (*http.Response, error) {
-				if w.cut.Load() && applied {
-					if res, err := next.RoundTrip(q); err == nil {
-						res.Body.Close()
-					}
-				}
-				if w.cut.Load() {
-					return nil, errCut
-				}
-				return next.RoundTrip(q)
-			})
-		}
-		a, name := store(t, client(t, shared.Address, lose, m.wrap), nil).Authority(), fmt.Sprint(objectOf(t), applied)
-		do(t, a, name, acquire(idA, time.Minute), 0)
-		w.cut.Store(true)
-		if _, err := a.Do(t.Context(), name, renew(idA)); !strings.Contains(fmt.Sprint(err), errCut.Error()) || lease.CodeOf(err).Refusal() {
-			t.Errorf("renewed without an answer: %v", err)
-		}
-		w.cut.Store(false)
-		if n := m.count(func() { do(t, a, name, renew(idA), 0) }); n != 2 {
-			t.Errorf("%d exchanges after a lost answer to a renewal, applied: %v", n, applied)
-		}
-		if n := m.count(func() { do(t, a, name, renew(idA), 0) }); n != 1 {
-			t.Errorf("%d exchanges for a renewal", n)
-		}
-	}
 }

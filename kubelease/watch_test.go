@@ -17,7 +17,7 @@ func TestWatchOfASilentServer(t *testing.T) {
 		"watch": func(q *http.Request) bool { return q.URL.Query().Has("watch") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := silent(t, hangs)
+			s := fake(t, "{}", hangs)
 			began := time.Now()
 			_, err := s.Watch(t.Context(), "job")
 			says(t, err, context.DeadlineExceeded, "default/job", "no answer in time")
