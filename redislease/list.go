@@ -29,14 +29,8 @@ const pageSize = 100
 // server.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
-		var all []*redis.Client
-		turn := make(chan struct{}, 1)
-		if err := s.servers.each(ctx, func(_ context.Context, server *redis.Client) error {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			all = append(all, server)
-			return nil
-		}); err != nil {
+		all, err := s.servers.all(ctx)
+		if err != nil {
 			return s.describeError("list from", prefix, err)
 		}
 		if err := s.checkAlone(ctx, all[0]); err != nil {
@@ -77,9 +71,9 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) (more bool, err error) {
 	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
 	for cursor := uint64(0); ; {
-		scanned, err := s.scan(ctx, server, cursor, pattern)
+		keys, next, err := s.scan(ctx, server, cursor, pattern)
 		var names []string
-		for _, key := range scanned.keys {
+		for _, key := range keys {
 			if name, ok := s.nameOf(key); ok && strings.HasPrefix(name, prefix) && !seen[name] {
 				seen[name] = true
 				names = append(names, name)
@@ -92,7 +86,7 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 		if err != nil {
 			return false, s.describeError("list from", prefix, err)
 		}
-		cursor = scanned.cursor
+		cursor = next
 		for _, e := range entries {
 			if e.Name != "" && !yield(e.Entry, e.err) {
 				return false, nil
@@ -104,32 +98,28 @@ func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix str
 	}
 }
 
-type scanned struct {
-	keys   []string
-	cursor uint64
-}
-
-func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (p scanned, err error) {
+func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (keys []string, next uint64, err error) {
 	r, err := s.send(ctx, request{server: server, commands: [][]any{{"scan", cursor, "match", pattern, "count", pageSize}}})
 	if err != nil {
-		return p, err
+		return nil, 0, err
 	}
 	page, err := r.sent[0].Slice()
 	if err != nil {
-		return p, err
+		return nil, 0, err
 	}
-	if len(page) == 2 {
-		keys, _ := page[1].([]any)
-		for _, k := range keys {
-			key, _ := k.(string)
-			p.keys = append(p.keys, key)
-		}
-		text, _ := page[0].(string)
-		if p.cursor, err = strconv.ParseUint(text, 10, 64); err == nil {
-			return p, nil
-		}
+	if len(page) != 2 {
+		return nil, 0, errReply
 	}
-	return p, errReply
+	text, _ := page[0].(string)
+	if next, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return nil, 0, errReply
+	}
+	found, _ := page[1].([]any)
+	for _, k := range found {
+		key, _ := k.(string)
+		keys = append(keys, key)
+	}
+	return keys, next, nil
 }
 
 // An entry contains the two values that List yields at a time, a lease and an error. List skips an entry

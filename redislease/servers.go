@@ -37,8 +37,8 @@ type servers interface {
 	moved() bool
 	check() (old *redis.Client)
 
-	// each calls f for each primary, concurrently.
-	each(ctx context.Context, f func(ctx context.Context, server *redis.Client) error) error
+	// all returns all primaries.
+	all(ctx context.Context) ([]*redis.Client, error)
 
 	close()
 }
@@ -210,9 +210,7 @@ func (s *single) waitsForSentinels() bool {
 }
 
 func (s *single) serverFor(context.Context, string) (*redis.Client, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.client, nil
+	return s.current(nil), nil
 }
 
 func (s *single) current(*redis.Client) *redis.Client {
@@ -267,9 +265,8 @@ func (s *single) check() *redis.Client {
 	return s.replace()
 }
 
-func (s *single) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
-	server, _ := s.serverFor(ctx, "")
-	return f(ctx, server)
+func (s *single) all(context.Context) ([]*redis.Client, error) {
+	return []*redis.Client{s.current(nil)}, nil
 }
 
 func (s *single) close() {
@@ -285,20 +282,28 @@ func (c cluster) serverFor(ctx context.Context, key string) (*redis.Client, erro
 	return c.client.MasterForKey(ctx, key)
 }
 
-func (c cluster) serverAt(ctx context.Context, addr string) (found *redis.Client, err error) {
-	turn := make(chan struct{}, 1)
-	err = c.client.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
-		turn <- struct{}{}
-		defer func() { <-turn }()
-		if node.Options().Addr == addr {
-			found = node
+func (c cluster) serverAt(ctx context.Context, addr string) (*redis.Client, error) {
+	all, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, server := range all {
+		if server.Options().Addr == addr {
+			return server, nil
 		}
+	}
+	return nil, fmt.Errorf("the cluster names a server %s that is not one of its primaries", addr)
+}
+
+func (c cluster) all(ctx context.Context) (all []*redis.Client, err error) {
+	var mu sync.Mutex
+	err = c.client.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error { // called concurrently
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, server)
 		return nil
 	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("the cluster names a server %s that is not one of its primaries", addr)
-	}
-	return found, err
+	return all, err
 }
 
 func (c cluster) current(server *redis.Client) *redis.Client { return server }
@@ -311,9 +316,5 @@ func (c cluster) failOver(ctx context.Context, _ *redis.Client) *redis.Client {
 func (c cluster) moved() bool { return false }
 
 func (c cluster) check() *redis.Client { return nil }
-
-func (c cluster) each(ctx context.Context, f func(context.Context, *redis.Client) error) error {
-	return c.client.ForEachMaster(ctx, f)
-}
 
 func (c cluster) close() { _ = c.client.Close() }

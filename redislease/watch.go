@@ -18,48 +18,48 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	if err := lease.CheckName(name); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	signals, err := s.watch(ctx, name)
+	if err != nil {
 		return nil, s.describeError("watch", s.Key(name), err)
+	}
+	return signals, nil
+}
+
+func (s *Store) watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, s.describeError("watch", s.Key(name), ctx.Err())
+		return nil, ctx.Err()
 	}
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
 	s.mu.Unlock()
 	if closed {
-		return nil, s.describeError("watch", s.Key(name), lease.ErrClosed)
+		return nil, lease.ErrClosed
 	}
 	channel := s.channel(bucket(name))
 	if l != nil {
-		signals, err := l.watch(ctx, name, channel)
-		if err == nil {
-			return signals, nil
-		}
-		if ctx.Err() != nil {
-			return nil, s.describeError("watch", s.Key(name), err)
-		}
+		if signals, err := l.watch(ctx, name, channel); err == nil || ctx.Err() != nil {
+			return signals, err
+		} // else the connection is lost
 	}
 	server, err := s.servers.serverFor(ctx, s.Key(name))
 	if err != nil {
-		return nil, s.describeError("watch", s.Key(name), err)
+		return nil, err
 	}
+	l = listen(server, &s.tasks, s.findPrimary)
 	s.mu.Lock()
-	closed = s.closed
-	if !closed {
-		l = listen(server, &s.tasks, s.findPrimary)
+	if closed = s.closed; !closed {
 		s.listener = l
 	}
 	s.mu.Unlock()
 	if closed {
-		return nil, s.describeError("watch", s.Key(name), lease.ErrClosed)
+		l.lose(lease.ErrClosed)
+		return nil, lease.ErrClosed
 	}
-	signals, err := l.watch(ctx, name, channel)
-	if err != nil {
-		return nil, s.describeError("watch", s.Key(name), err)
-	}
-	return signals, nil
+	return l.watch(ctx, name, channel)
 }
