@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/redislease"
 )
@@ -18,15 +19,7 @@ import (
 // says requires that the error contains the texts, and that it is permanent if permanent is true.
 func says(t *testing.T, err error, permanent bool, texts ...string) {
 	t.Helper()
-	if err == nil {
-		t.Fatalf("no error that says %q", texts)
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%v does not say %q", err, text)
-		}
-	}
-	if errors.As(err, new(*lease.PermanentError)) != permanent {
+	if shorthand.Says(t, err, nil, texts...); shorthand.Permanent(err) != permanent {
 		t.Errorf("permanent must be %v: %v", permanent, err)
 	}
 }

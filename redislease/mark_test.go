@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 )
 
@@ -95,26 +96,19 @@ func TestCorruptMark(t *testing.T) {
 	}
 }
 
-// A Mark without a key, such as the zero Mark, returns an error and sends no request.
-func TestMarkWithoutAKey(t *testing.T) {
+// A Mark without a key, such as the zero Mark, returns an error and sends no request. Without a client, the panic names
+// the function and the argument.
+func TestMarkWithoutAKeyOrAClient(t *testing.T) {
 	c := client(t, shared.Addr())
 	tok := lease.TokenOf(1)
 	for what, mark := range map[string]redislease.Mark{"an empty key": redislease.NewMark(c, ""), "the zero Mark": {}} {
 		_, run := put.Run(t.Context(), mark, tok, []string{prefix(t) + "data"}, "x")
 		for use, err := range map[string]error{"Advance": fencing.Advance(t.Context(), mark, tok), "Run": run} {
-			var field *lease.FieldError
-			if !errors.As(err, &field) || field.Field != "NewMark.key" || field.Code != lease.ErrOption {
-				t.Errorf("%s of %s: %v", use, what, err)
+			if shorthand.Says(t, err, lease.ErrOption, "NewMark.key"); c.Exists(t.Context(), "", prefix(t)+"data").Val() != 0 {
+				t.Errorf("%s of %s has written", use, what)
 			}
 		}
 	}
-	if n := c.Exists(t.Context(), "", prefix(t)+"data").Val(); n != 0 {
-		t.Errorf("%d keys were written", n)
-	}
-}
-
-// If the client is nil, the text of the panic names the function and the argument.
-func TestMarkWithoutAClient(t *testing.T) {
 	defer func() {
 		if got, want := recover(), "redislease: NewMark: client must not be nil"; got != want {
 			t.Errorf("panic %v, want %q", got, want)
