@@ -140,3 +140,21 @@ func (p *pair) failOver(t testing.TB) {
 	p.front.Target(p.replica.Addr())
 	p.front.Cut()
 }
+
+func watch(t testing.TB, w lease.Watcher, name string) <-chan struct{} {
+	t.Helper()
+	signals, err := w.Watch(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signals
+}
+
+func load(t testing.TB, s lease.Store, name string) lease.Snapshot {
+	t.Helper()
+	snap, err := s.Load(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}

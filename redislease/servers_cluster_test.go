@@ -69,10 +69,7 @@ func TestCluster(t *testing.T) {
 		first := do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
 		do(t, other.Authority(), name, acquire(idB, time.Minute), lease.ErrHeldByOther)
 		do(t, s.Authority(), name, renew(idA), 0)
-		signals, err := other.Watch(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		signals := watch(t, other, name)
 		do(t, s.Authority(), name, release(idA), 0)
 		if !within(signals, true) {
 			t.Error("no signal")

@@ -22,10 +22,7 @@ func followed(t *testing.T, s *redislease.Store, lost <-chan struct{}, now *redi
 	if !within(lost, false) {
 		t.Error("the watch of the old server is not lost")
 	}
-	signals, err := s.Watch(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signals := watch(t, s, "x")
 	now.Must(t, "publish", s.Channel("x"), "x")
 	if !within(signals, true) {
 		t.Error("no signal from the new server")
@@ -70,10 +67,7 @@ func TestTheNextRequestGoesToTheNewPrimary(t *testing.T) {
 				return
 			}
 			held := do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-			lost, err := s.Watch(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			lost := watch(t, s, "x")
 			p.primary.Must(t, "wait", 1, 10000)
 			awaitKey(t, p.replica, s.Key("x"))
 			p.replica.Must(t, "replicaof", "no", "one")
@@ -102,10 +96,7 @@ func TestSentinelLeavesAPrimaryThatLivesOn(t *testing.T) {
 	}
 	holder, waiter := open(), open()
 	do(t, holder.Authority(), "x", acquire(idA, time.Minute), 0)
-	lost, err := waiter.Watch(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lost := watch(t, waiter, "x")
 	awaitKey(t, replica, holder.Key("x"))
 	eventually(t, "the sentinel promotes the replica", func(ctx context.Context) error {
 		_, _ = sentinel.Do(ctx, "sentinel", "failover", "leases")

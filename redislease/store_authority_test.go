@@ -97,10 +97,7 @@ func TestRenewalAfterALostAnswer(t *testing.T) {
 	do(t, a, "x", acquire(idA, time.Minute), 0)
 	do(t, a, "x", renew(idA), 0)     // the server knows the script now
 	do(t, other, "x", renew(idA), 0) // as if by a, without an answer
-	before, err := s.Load(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := load(t, s, "x")
 	var loads atomic.Int64
 	s.AddHook(hook(func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) error {
 		for _, c := range all {

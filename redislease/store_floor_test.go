@@ -81,10 +81,7 @@ func TestAllDataDeletedByHand(t *testing.T) {
 func TestAbsenceDoesNotRecur(t *testing.T) {
 	c := client(t, shared.Addr())
 	s := store(t, c, &redislease.Options{Prefix: prefix(t)})
-	first, err := s.Load(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := load(t, s, "x")
 	if _, err := s.Swap(t.Context(), "x", first, first.Record); err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,7 @@ func TestWatchIsLostAndFound(t *testing.T) {
 			front := proxy(t, shared.Addr())
 			c := client(t, front.Addr(), func(o *redis.Options) { o.ReadTimeout, o.DialTimeout = time.Second, time.Second })
 			s := store(t, c, &redislease.Options{Prefix: prefix(t)})
-			signals, err := s.Watch(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			signals := watch(t, s, "x")
 			lose(front)
 			if !within(signals, false) {
 				t.Error("the watch was lost and is not closed")
@@ -117,10 +114,7 @@ func TestWatchSecondBucketOfLostConnection(t *testing.T) {
 			if s.Channel("x") == s.Channel("y") {
 				t.Fatal("both names have the same bucket")
 			}
-			first, err := s.Watch(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := watch(t, s, "x")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			second, err := s.Watch(ctx, "y")
@@ -148,10 +142,7 @@ func TestWatchSecondBucketOfLostConnection(t *testing.T) {
 func TestWatchOverSlowConnection(t *testing.T) {
 	t.Parallel()
 	s := store(t, client(t, shared.Addr(), dialer{delay: 2500 * time.Millisecond}.configure), &redislease.Options{Prefix: prefix(t)})
-	signals, err := s.Watch(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signals := watch(t, s, "x")
 	select {
 	case _, open := <-signals:
 		t.Errorf("signalled, open is %v", open)
@@ -162,10 +153,7 @@ func TestWatchOverSlowConnection(t *testing.T) {
 // If the context of a call of Watch ends before or during the call, no watch of another caller ends.
 func TestWatchBesideOneThatIsGivenUp(t *testing.T) {
 	s := store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
-	signals, err := s.Watch(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signals := watch(t, s, "x")
 	for i := range 1000 {
 		// The deadline passes before the call, or at some time during the call.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Nanosecond)
