@@ -73,7 +73,9 @@ func (l *listener) add(ctx context.Context, name string) (<-chan struct{}, error
 
 // Close ends all watches. Close waits until the notifications of all releases and breaks have been sent and
 // all goroutines of the Store have ended. Close does not close the pool. Load and Swap still work after
-// Close, but Watch returns an error that wraps [lease.ErrClosed].
+// Close, but Watch returns an error that wraps [lease.ErrClosed]. If a request is running over a connection
+// that the Store has opened itself because the pool could not connect, Close cuts that connection after a
+// second.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
