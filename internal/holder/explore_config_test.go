@@ -392,6 +392,7 @@ var configs = []*config{
 		calls:   [2]kinds{of(evAcquire, evRelease)},
 		world:   of(evDelay, evSilence),
 		bounds:  bounds{calls: [2]uint8{1}, faults: 2, ticks: 20},
+		states:  35_000, // a deferred release is due late
 		longest: 14,
 	}.make(),
 	config{
