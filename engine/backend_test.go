@@ -29,6 +29,7 @@ type fake struct {
 	before    func() // every request calls before on the way to the engine, and after on the way back
 	after     func()
 	commit    func(old, next engine.Retained) // the engine calls commit while it holds mu
+	asked     func()                          // every request for the Revision calls asked on the way back
 }
 
 func newFake() *fake {
@@ -132,6 +133,9 @@ func (e *fake) List(ctx context.Context, prefix string) iter.Seq2[engine.NamedEn
 
 func (e *fake) Revision(context.Context) (revision int64, _ error) {
 	e.exchange(func() { revision = e.revision })
+	if e.asked != nil {
+		e.asked()
+	}
 	return revision, nil
 }
 

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,17 +51,9 @@ func breakWithDrift(t *testing.T, drift float64, shorter time.Duration) (notifie
 	e := newFake()
 	o := engine.Options{MaxClockDrift: drift}
 	breaker := newStore(t, e, o).Authority()
-	s, err := session.New(newStore(t, e, o).Authority(), name, &session.Options{
-		Duration: time.Hour, RenewInterval: time.Second, MaxClockDrift: 0.001, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hold(t, newStore(t, e, o).Authority(), session.Options{Duration: time.Hour, RenewInterval: time.Second, MaxClockDrift: 0.001})
 	var calls atomic.Int64
 	s.OnBreaking(func(time.Time) { calls.Add(1) })
-	if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
 	do(t, breaker, breaks(20*time.Minute), 0)
 	ends := time.Now().Add(20 * time.Minute)
 	time.Sleep(2 * time.Minute)
@@ -74,9 +65,6 @@ func breakWithDrift(t *testing.T, drift float64, shorter time.Duration) (notifie
 	synctest.Wait()
 	if s.CheckAlive() {
 		t.Error("alive after the end of the break")
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 	return int(calls.Load()), e.exchanges
 }

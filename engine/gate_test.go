@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -103,170 +102,48 @@ func TestGateDropsWhatIsTooLate(t *testing.T) {
 	})
 }
 
-// After a silence of the server, a request without a deadline that never ends does not keep others waiting for longer
-// than a quarter of the patience that is assumed.
-func TestGateWithARequestThatNeverEnds(t *testing.T) {
+// While the server is silent, the Gate sends a request in each quarter of the patience that is assumed, also beside
+// requests without a deadline that never end.
+func TestGateSendsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(64)
-		for range 100 { // of silence
-			p, err := g.Enter(t.Context(), Request{})
-			if err != nil {
-				t.Fatal(err)
+		g := NewGate(8)
+		const quarter = unknownPatience / 4
+		for i, want := range []time.Duration{0, 0, quarter, quarter} {
+			if i == 1 {
+				time.Sleep(quarter)
 			}
-			time.Sleep(time.Second)
-			p.Leave(false)
-		}
-		if _, err := g.Enter(t.Context(), Request{}); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), unknownPatience/4+1)
-		defer cancel()
-		if _, err := g.Enter(ctx, Request{}); err != nil {
-			t.Errorf("beside a request that never ends: %v", err)
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), quarter+1)
+			defer cancel()
+			if _, err := g.Enter(ctx, Request{}); err != nil || time.Since(began) != want {
+				t.Errorf("request %d: %v after %v, want %v", i, err, time.Since(began), want)
+			}
 		}
 	})
 }
 
-// What a server does says how much it can do only while requests wait, most of them are renewals, and none could
-// have renewed more leases. What it did around a pause says nothing. The bound counts for one store: leases that are
-// held, released or not renewed any more make room.
-func TestGateMeasuresAtTheWall(t *testing.T) {
-	for _, c := range []struct {
-		what            string
-		renewals, reads int // answered in each tenth of a second
-		partial, idle   bool
-		behind          bool
-		each            time.Duration
-		full            bool
-	}{
-		{what: "renewals at the wall", renewals: 10, reads: 1, each: 100 * time.Millisecond, full: true},
-		{what: "renewals wait to be sent together", renewals: 10, reads: 1, idle: true, behind: true, each: 100 * time.Millisecond, full: true},
-		{what: "nothing waits", renewals: 10, reads: 1, idle: true, each: 100 * time.Millisecond},
-		{what: "many reads", renewals: 10, reads: 5, each: 100 * time.Millisecond},
-		{what: "larger batches are possible", renewals: 10, reads: 1, partial: true, each: 100 * time.Millisecond},
-		{what: "pauses", renewals: 10, reads: 1, each: 1500 * time.Millisecond},
+// The Gate concludes from an answer how much the server can do only if requests wait, at the Gate or in a Batcher, and
+// if the request could not have contained more renewals.
+func TestGateSeesWhenTheServerIsAtItsLimit(t *testing.T) {
+	for _, c := range []struct{ waits, behind, partial, limit bool }{
+		{}, {waits: true, limit: true}, {behind: true, limit: true}, {waits: true, behind: true, partial: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := NewGate(8)
-			record := lease.Record{State: lease.Leased, Duration: 30 * time.Second}
-			for i := range 900 { // 90 renewals a second
-				g.Note(fmt.Sprint(i), record)
-			}
-			var waits sync.WaitGroup
+			g := NewGate(1)
+			g.room.began = time.Now()
+			pass, _ := g.Enter(t.Context(), Request{Urgent: true, Renewals: 1, Partial: c.partial})
 			ctx, cancel := context.WithCancel(t.Context())
-			if !c.idle {
-				for range 8 {
-					waits.Go(func() { _, _ = g.Enter(ctx, Request{}) })
-				}
+			defer cancel()
+			if c.waits {
+				go func() { _, _ = g.Enter(ctx, Request{}) }()
 				synctest.Wait()
 			}
 			if c.behind {
 				g.fallBehind(1)
 			}
-			for range 12 {
-				time.Sleep(c.each)
-				for range c.renewals {
-					Pass{g, Request{Urgent: true, Renewals: 1, Partial: c.partial}, time.Now(), false}.answer()
-				}
-				for range c.reads {
-					Pass{g, Request{}, time.Now(), false}.answer()
-				}
+			if pass.Leave(true); g.room.idle == c.limit || g.room.renewals != 1 {
+				t.Errorf("%+v: idle %v, after %d renewals", c, g.room.idle, g.room.renewals)
 			}
-			if err := g.Admit("another", 30*time.Second); (err != nil) != c.full {
-				t.Errorf("%s: %v", c.what, err)
-			}
-			if c.full {
-				if err := g.Admit("7", 30*time.Second); err != nil {
-					t.Errorf("a lease that is held is refused: %v", err)
-				}
-				for i := range 100 {
-					g.Note(fmt.Sprint(i), lease.Record{})
-				}
-				if err := g.Admit("another", 30*time.Second); err != nil {
-					t.Errorf("refused after leases were released: %v", err)
-				}
-				time.Sleep(31 * time.Second)
-				if err := g.Admit("another", time.Second/25); err != nil {
-					t.Errorf("refused after no lease was renewed: %v", err)
-				}
-			}
-			cancel()
-			waits.Wait()
 		})
 	}
-}
-
-// A figure that was measured while the machine was busy with something else is measured again before a lease is refused
-// because of it: one measurement says nothing, and two say nothing any more once the server has renewed all leases
-// without a queue.
-func TestGateMeasuresABusyMomentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(8)
-		const duration, held = 30 * time.Second, 3000 // 300 renewals a second
-		renew := func(perTenth int, queued bool, windows int) {
-			ctx, cancel := context.WithCancel(t.Context())
-			var waits sync.WaitGroup
-			for range 8 {
-				if queued {
-					waits.Go(func() { _, _ = g.Enter(ctx, Request{}) })
-				}
-			}
-			synctest.Wait()
-			for range windows * 5 {
-				time.Sleep(window / 5)
-				for range perTenth {
-					Pass{g, Request{Urgent: true, Renewals: 1}, time.Now(), false}.answer()
-				}
-			}
-			cancel()
-			waits.Wait()
-			g.flow.underWay, g.flow.others = 0, 0 // those that were let in are not answered
-			for i := range held {
-				g.Note(fmt.Sprint(i), lease.Record{State: lease.Leased, Duration: duration})
-			}
-		}
-		admitted := func(want bool, when string) {
-			t.Helper()
-			if err := g.Admit("another", duration); (err == nil) != want {
-				t.Errorf("%s: %v", when, err)
-			}
-		}
-		renew(30, false, 2)
-		renew(5, true, 2) // the first of them began before the queue
-		admitted(true, "after one measurement of a sixth")
-		renew(30, false, 2)
-		renew(5, true, 2) // the first of them began before the queue
-		admitted(true, "after one more, later")
-		renew(30, false, 2)
-		renew(5, true, 3)
-		admitted(false, "while the server does a sixth")
-		renew(30, false, int(duration/3/window)+1)
-		admitted(true, "after all were renewed without a queue")
-	})
-}
-
-// answer is Leave for a request that did not enter.
-func (p Pass) answer() {
-	p.gate.mu.Lock()
-	p.gate.flow.send(p.sent, &waiter{urgent: p.request.Urgent})
-	p.gate.mu.Unlock()
-	p.Leave(true)
-}
-
-// A gate that was never at its limit forgets leases that have ended without a Note.
-func TestGateForgetsLeases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(4)
-		for i := range 1000 {
-			name := fmt.Sprint("job/", i)
-			if err := g.Admit(name, time.Second); err != nil {
-				t.Fatal(err)
-			}
-			g.Note(name, lease.Record{State: lease.Leased, Duration: time.Second})
-			time.Sleep(time.Second)
-		}
-		if n := len(g.room.held); n > 10 {
-			t.Errorf("the gate remembers %d leases, all but one of which have ended", n)
-		}
-	})
 }

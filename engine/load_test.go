@@ -384,13 +384,7 @@ func TestRenewalsWaitWhileAServerIsPaused(t *testing.T) {
 func TestCloseWhileARenewalWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newServed(1, time.Millisecond)
-		s, err := session.New(engine.NewAuthority(c, c.renew, nil), "x", &session.Options{Duration: time.Hour, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := s.Acquire(t.Context()); !ok {
-			t.Fatal(err)
-		}
+		s := hold(t, engine.NewAuthority(c, c.renew, nil), session.Options{Duration: time.Hour})
 		blocking, err := c.g.Enter(t.Context(), engine.Request{})
 		if err != nil {
 			t.Fatal(err)
@@ -403,10 +397,10 @@ func TestCloseWhileARenewalWaits(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("Close took %v, and the RequestTimeout of its release is 5s", took)
 		}
-		before, err := c.Store.Load(t.Context(), "x")
+		before, err := c.Store.Load(t.Context(), name)
 		blocking.Leave(true)
 		synctest.Wait()
-		if after, again := c.Store.Load(t.Context(), "x"); err != nil || again != nil || after.Version != before.Version {
+		if after, again := c.Store.Load(t.Context(), name); err != nil || again != nil || after.Version != before.Version {
 			t.Errorf("the lease was renewed after its term, until %v instead of %v", after.Record.Until, before.Record.Until)
 		}
 	})

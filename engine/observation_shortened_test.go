@@ -35,16 +35,10 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		e := newFake()
 		breaker := newStore(t, e, engine.Options{}).Authority()
 		o := &outage{Authority: newStore(t, e, engine.Options{}).Authority()}
-		s, err := session.New(o, name, &session.Options{Duration: 30 * time.Second, RenewInterval: 5 * time.Second, RequestTimeout: time.Second, RetryDelay: time.Second,
+		s := hold(t, o, session.Options{Duration: 30 * time.Second, RenewInterval: 5 * time.Second, RequestTimeout: time.Second, RetryDelay: time.Second,
 			Rand: jitter.Steady{IDs: rand.Reader}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		notified := make(chan time.Time, 10)
 		s.OnBreaking(func(until time.Time) { notified <- until })
-		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
 		time.Sleep(time.Second)
 		do(t, breaker, breaks(20*time.Second), 0)
 		time.Sleep(5 * time.Second) // the holder has seen the break at 5 s
@@ -64,9 +58,6 @@ func TestShortenedBreakThatIsSeenLate(t *testing.T) {
 		time.Sleep(time.Until(ends))
 		if s.CheckAlive() {
 			t.Error("believes in a lease that is over")
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

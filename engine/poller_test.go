@@ -29,6 +29,13 @@ func (p *polled) set(name, version string) {
 	p.versions[name] = version
 }
 
+// change calls f, which changes the store.
+func (p *polled) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
 // lastRead returns the names of the last Read, and how many there were.
 func (p *polled) lastRead() (names string, reads int) {
 	p.mu.Lock()
@@ -172,15 +179,11 @@ func TestPollerFails(t *testing.T) {
 			s.mu.Unlock()
 			time.Sleep(25 * time.Second)
 			wantWatch(t, name, a, false, true)
-			s.mu.Lock()
-			s.err, s.hangs = errors.New("down"), false
-			s.mu.Unlock()
+			s.change(func() { s.err, s.hangs = errors.New("down"), false })
 			if _, err := p.Watch(t.Context(), "a"); err == nil {
 				t.Errorf("%s: another watch: %v", name, err)
 			}
-			s.mu.Lock()
-			s.err, s.versions["a"] = nil, "2"
-			s.mu.Unlock()
+			s.change(func() { s.err, s.versions["a"] = nil, "2" })
 			time.Sleep(10*time.Second + 101*time.Millisecond) // a Read that hangs ends after 10 s
 			wantWatch(t, name+" is over", a, true, true)
 		})
@@ -191,14 +194,10 @@ func TestPollerFails(t *testing.T) {
 func TestPollerFailsForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p, a := begin(t)
-		s.mu.Lock()
-		s.err = lease.Permanent(errors.New("gone"))
-		s.mu.Unlock()
+		s.change(func() { s.err = lease.Permanent(errors.New("gone")) })
 		time.Sleep(101 * time.Millisecond)
 		wantWatch(t, "gone", a, false, false)
-		s.mu.Lock()
-		s.err = nil
-		s.mu.Unlock()
+		s.change(func() { s.err = nil })
 		a = watchOf(t, p, t.Context(), "a")
 		s.set("a", "2")
 		time.Sleep(101 * time.Millisecond)
@@ -210,15 +209,11 @@ func TestPollerFailsForGood(t *testing.T) {
 func TestPollerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p, a := begin(t)
-		s.mu.Lock()
-		s.hangs = true
-		s.mu.Unlock()
+		s.change(func() { s.hangs = true })
 		time.Sleep(time.Second)
 		p.Close()
 		wantWatch(t, "after Close", a, false, false)
-		s.mu.Lock()
-		s.hangs = false
-		s.mu.Unlock()
+		s.change(func() { s.hangs = false })
 		if _, err := p.Watch(t.Context(), "a"); !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("Watch after Close: %v", err)
 		}

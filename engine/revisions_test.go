@@ -38,14 +38,7 @@ func TestGraceThatIsLeft(t *testing.T) {
 				}
 				s := newStore(t, own, engine.Options{})
 				c.o.Duration, c.o.StopWindow = duration, window
-				l, err := session.New(s.Authority(), name, &c.o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer l.Close(context.Background())
-				if ok, err := l.Acquire(t.Context()); !ok {
-					t.Fatal(err)
-				}
+				l := hold(t, s.Authority(), c.o)
 				if c.others {
 					o, err := session.New(s.Authority(), "another", &session.Options{Duration: 3 * time.Second})
 					if err != nil {

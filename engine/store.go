@@ -171,7 +171,8 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 // above [Options.Floor].
 //
 // Swap does not write the field Until of the new record. Instead, it writes how much time is left until then,
-// rounded up to a multiple of 1 ms, and at least 1 ms. If [lease.CheckName] rejects the name, or if
+// rounded up to a multiple of 1 ms, and at least 1 ms. The time of a lease that is granted or renewed counts from
+// old.Now, so that a request that waits for the Gate does not shorten the lease. If [lease.CheckName] rejects the name, or if
 // [lease.Record.ValidateAfter] rejects the new record, Swap returns the error and sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
@@ -185,11 +186,11 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	err := s.gate.Swap(name, old.Record, next, func(r Request) error {
 		return s.gate.Do(ctx, r, func() (err error) {
 			sentAt = s.clock.Elapsed()
-			kept := toRetained(next, s.clock.PointAt(sentAt))
-			if next.State == lease.Leased && next.Until.Equal(old.Now.Add(next.Duration)) && !next.Until.Equal(old.Record.Until) { // not a change, which keeps the end
-				kept.Left = roundUp(next.Duration) // the lease begins when the request is sent, however long it has waited
+			now := s.clock.PointAt(sentAt)
+			if next.State == lease.Leased && !next.Until.Equal(old.Record.Until) { // a grant or a renewal, and not a change, which keeps the end
+				now = old.Now // the lease begins when the request is sent, however long it has waited
 			}
-			e, err = s.backend.Swap(ctx, name, old.Version, kept)
+			e, err = s.backend.Swap(ctx, name, old.Version, toRetained(next, now))
 			return err
 		})
 	})

@@ -64,26 +64,3 @@ func TestSlowAnswersMakeNoTimeCertain(t *testing.T) {
 		})
 	}
 }
-
-// Two terms with the same ID are broken, and a client sees only the two breaks. It does not mistake
-// the end of the first break for that of the second. SPEC A2.
-func TestBreaksOfTwoIncarnations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newFake()
-		holder, other := newStore(t, e, engine.Options{}).Authority(), newStore(t, e, engine.Options{})
-		do(t, holder, acquire(idA, lease.Infinite), 0)
-		do(t, holder, breaks(10*time.Second), 0)
-		if _, err := other.Load(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		do(t, holder, release(idA), 0)
-		do(t, holder, acquire(idA, lease.Infinite), 0)
-		do(t, holder, breaks(time.Minute), 0)
-		if _, err := other.Load(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Second)
-		do(t, other.Authority(), acquire(idB, time.Minute), lease.ErrHeldByOther)
-	})
-}

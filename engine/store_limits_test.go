@@ -19,13 +19,7 @@ func TestBreakOfAnInfiniteLeaseOutlastsMaxDuration(t *testing.T) {
 		const grace = 10 * time.Minute
 		e, o := newFake(), engine.Options{Limits: lease.Limits{MaxDuration: time.Minute}}
 		a, b := newStore(t, e, o).Authority(), newStore(t, e, o).Authority()
-		s, err := session.New(a, name, &session.Options{Duration: lease.Infinite})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := s.Acquire(t.Context()); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		s := hold(t, a, session.Options{Duration: lease.Infinite})
 		do(t, a, breaks(grace), 0)
 		for passed := time.Duration(0); passed < grace; passed += 10 * time.Second {
 			do(t, b, acquire(idB, time.Minute), lease.ErrHeldByOther)
@@ -35,9 +29,6 @@ func TestBreakOfAnInfiniteLeaseOutlastsMaxDuration(t *testing.T) {
 			t.Error("alive after the end of the break")
 		}
 		do(t, b, acquire(idB, time.Minute), 0)
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -39,21 +39,6 @@ var stores = []struct {
 // blind is a Store that is not a Watcher.
 type blind struct{ lease.Store }
 
-func newSession(t *testing.T, a lease.Authority, o session.Options) *session.Session {
-	t.Helper()
-	o.Logger = slog.New(slog.DiscardHandler)
-	s, err := session.New(a, name, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // crash leaves a lease of 30 s in force, as a process that crashes does.
 func crash(t *testing.T, a lease.Authority) {
 	t.Helper()
@@ -105,10 +90,7 @@ func TestTryRunBesideALivingHolder(t *testing.T) {
 			t.Run(c.name+" "+d.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					process := c.open(t)
-					holder := newSession(t, process(), session.Options{Duration: d})
-					if ok, err := holder.Acquire(t.Context()); !ok || err != nil {
-						t.Fatal(ok, err)
-					}
+					holder := hold(t, process(), session.Options{Duration: d})
 					time.Sleep(time.Second)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
