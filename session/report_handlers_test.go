@@ -47,20 +47,3 @@ func TestHandlerPanics(t *testing.T) {
 		h.acquire(t) // the Session still works
 	})
 }
-
-// OnLost and OnBreaking panic if the handler is nil. The panic names the method, and the Session
-// remains usable.
-func TestNilHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := overMemory().open(t, nil)
-		for what, call := range map[string]func(){
-			"OnLost":     func() { h.OnLost(nil) },
-			"OnBreaking": func() { h.OnBreaking(nil) },
-		} {
-			if text, want := textOf(call), "session: "+what+": the handler must not be nil"; text != want {
-				t.Errorf("panicked with %q, want %q", text, want)
-			}
-		}
-		h.acquire(t)
-	})
-}

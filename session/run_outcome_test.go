@@ -155,19 +155,16 @@ func TestWhatRunReturns(t *testing.T) {
 	}
 }
 
+// attempts are the calls that acquire the lease.
+var attempts = map[string]func(context.Context, *holder) error{
+	"Run":     func(ctx context.Context, h *holder) error { return session.Run(ctx, h, idle, nil) },
+	"TryRun":  func(ctx context.Context, h *holder) error { _, err := session.TryRun(ctx, h, idle, nil); return err },
+	"Acquire": func(ctx context.Context, h *holder) error { _, err := h.Acquire(ctx); return err },
+}
+
 // If an acquire and the release after it fail with the same error, the error appears once. SPEC N3.
 func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
-	for what, contend := range map[string]func(*holder) error{
-		"Run": func(h *holder) error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			return session.Run(ctx, h, idle, nil)
-		},
-		"TryRun": func(h *holder) error {
-			_, err := session.TryRun(context.Background(), h, idle, nil)
-			return err
-		},
-	} {
+	for _, what := range []string{"Run", "TryRun"} {
 		for _, c := range []struct {
 			release fault
 			want    int
@@ -176,7 +173,9 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 				n := overMemory()
 				n.keep(lease.ActionAcquire, failRequest)
 				n.keep(lease.ActionRelease, c.release)
-				err := contend(n.open(t, nil))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := attempts[what](ctx, n.open(t, nil))
 				if !errors.Is(err, errNet) || strings.Count(err.Error(), name) != c.want {
 					t.Errorf("%s: %v; want %d errors of requests", what, err, c.want)
 				}
@@ -189,18 +188,14 @@ func TestReleaseThatFailsLikeItsAcquire(t *testing.T) {
 // An acquire that the store did not send leaves nothing to release, so a store that has no room for another lease
 // gets no releases, either. SPEC N3.
 func TestUnsentAcquireIsNotReleased(t *testing.T) {
-	for what, contend := range map[string]func(context.Context, *holder) error{
-		"Run":     func(ctx context.Context, h *holder) error { return session.Run(ctx, h, idle, nil) },
-		"TryRun":  func(ctx context.Context, h *holder) error { _, err := session.TryRun(ctx, h, idle, nil); return err },
-		"Acquire": func(ctx context.Context, h *holder) error { _, err := h.Acquire(ctx); return err },
-	} {
+	for what, attempt := range attempts {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
 			n.keep(lease.ActionAcquire, refuse(lease.ErrUnsent, lease.Result{}))
 			h := n.open(t, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if err := contend(ctx, h); !errors.Is(err, lease.ErrUnsent) {
+			if err := attempt(ctx, h); !errors.Is(err, lease.ErrUnsent) {
 				t.Errorf("%s: %v", what, err)
 			}
 			if err := h.Release(t.Context()); err != nil {

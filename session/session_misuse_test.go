@@ -32,13 +32,15 @@ func textOf(call func()) (text string) {
 	return ""
 }
 
-// A nil context is a mistake in the program. Every method panics with an explanation before it
+// A nil context or handler is a mistake in the program. Every method panics with an explanation before it
 // changes anything.
-func TestNilContext(t *testing.T) {
+func TestNil(t *testing.T) {
 	calls := maps.Clone(withContext)
 	calls["Run"] = func(s *session.Session, ctx context.Context) { _ = session.Run(ctx, s, idle, nil) }
 	calls["TryRun"] = func(s *session.Session, ctx context.Context) { _, _ = session.TryRun(ctx, s, idle, nil) }
 	calls["AcquireWait"] = func(s *session.Session, ctx context.Context) { _, _ = session.AcquireWait(ctx, s, nil) }
+	calls["OnLost"] = func(s *session.Session, _ context.Context) { s.OnLost(nil) }
+	calls["OnBreaking"] = func(s *session.Session, _ context.Context) { s.OnBreaking(nil) }
 	for what, call := range calls {
 		synctest.Test(t, func(t *testing.T) {
 			n := overMemory()
