@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -62,59 +63,27 @@ func plain(owner string) Options {
 
 // make completes a config.
 func (c config) make() *config {
-	if c.holders == 0 {
-		c.holders = 1
-	}
+	c.holders = cmp.Or(c.holders, 1)
 	for i := range c.options {
-		o := &c.options[i]
-		if o.Duration == 0 {
+		if o := &c.options[i]; o.Duration == 0 {
 			*o = plain([]string{"ada", "bob"}[i])
 		}
-		if c.rates[i] == 0 {
-			c.rates[i] = time.Second
-		}
+		c.rates[i] = cmp.Or(c.rates[i], time.Second)
 		c.cancels = c.cancels || c.calls[i].has(evCancel)
 	}
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&c.rate, time.Second)
-	def(&c.rivalDuration, 2*time.Second)
-	if c.rivalOwner == "" {
-		c.rivalOwner = "rival"
-	}
-	if c.unknown == nil {
-		c.unknown = errTimeout
-	}
-	if c.together == 0 {
-		c.together = 1
-	}
-	if c.states == 0 {
-		c.states = 20_000
-	}
+	c.rate = cmp.Or(c.rate, time.Second)
+	c.rivalDuration = cmp.Or(c.rivalDuration, 2*time.Second)
+	c.rivalOwner = cmp.Or(c.rivalOwner, "rival")
+	c.unknown = cmp.Or(c.unknown, errTimeout)
+	c.together = cmp.Or(c.together, 1)
+	c.states = cmp.Or(c.states, 20_000)
 	if underRace {
 		c.states = 2_000
 	}
-	if c.deep == 0 {
-		c.deep = 500_000
-	}
-	if c.longest == 0 {
-		c.longest = 8
-	}
-	if c.more == (bounds{}) {
-		c.more = bounds{calls: [2]uint8{1}, faults: 1, ticks: 2}
-	}
+	c.deep = cmp.Or(c.deep, 500_000)
+	c.longest = cmp.Or(c.longest, 8)
+	c.more = cmp.Or(c.more, bounds{calls: [2]uint8{1}, faults: 1, ticks: 2})
 	return &c
-}
-
-// with changes the plain options of both holders.
-func with(f func(*Options)) [2]Options {
-	o := [2]Options{plain("ada"), plain("bob")}
-	f(&o[0])
-	f(&o[1])
-	return o
 }
 
 func infinite(o *Options) { o.Duration = lease.Infinite }
@@ -130,12 +99,14 @@ func drifting(o *Options) {
 // sameOwner gives both holders the same owner, and lets them take the lease over from each other.
 func sameOwner(o *Options) { o.Owner, o.TakeOver = "ada", true }
 
+// both changes the plain options of both holders.
 func both(all ...func(*Options)) [2]Options {
-	return with(func(o *Options) {
-		for _, f := range all {
-			f(o)
-		}
-	})
+	o := [2]Options{plain("ada"), plain("bob")}
+	for _, f := range all {
+		f(&o[0])
+		f(&o[1])
+	}
+	return o
 }
 
 var (
