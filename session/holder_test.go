@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,31 +76,6 @@ func (h *holder) acquire(t testing.TB) lease.Token {
 	return tok
 }
 
-// refused calls Acquire, and expects that another holder has the lease.
-func (h *holder) refused(t testing.TB) {
-	t.Helper()
-	if tok, ok, err := h.AcquireWithToken(context.Background()); ok || err != nil || tok != "" {
-		t.Fatalf("acquire: %q, %v, %v; want a certain no", tok, ok, err)
-	}
-}
-
-// unknown calls Acquire, and expects an error. If the error want is not nil, the error of Acquire
-// must match it.
-func (h *holder) unknown(t testing.TB, want error) {
-	t.Helper()
-	tok, ok, err := h.AcquireWithToken(context.Background())
-	if ok || err == nil || tok != "" {
-		t.Fatalf("acquire: %q, %v, %v; want an error", tok, ok, err)
-	}
-	if want != nil && !matches(err, want) {
-		t.Fatalf("acquire: %v; want %v", err, want)
-	}
-	var op *lease.OpError
-	if !errors.As(err, &op) || op.Name != name || strings.Count(err.Error(), name) != 1 {
-		t.Errorf("acquire: %v; want one OpError", err)
-	}
-}
-
 func (h *holder) release(t testing.TB) {
 	t.Helper()
 	if err := h.Release(context.Background()); err != nil {
@@ -141,15 +115,6 @@ func (h *holder) lostOnce(t testing.TB, reason lease.Code) *lease.LostError {
 	}
 	h.alive(t, false)
 	return e
-}
-
-func until(t testing.TB, h *holder) time.Time {
-	t.Helper()
-	u, ok := h.Until()
-	if !ok {
-		t.Fatal("nothing is held")
-	}
-	return u
 }
 
 func (h *holder) handOver(t testing.TB, to lease.ID) {

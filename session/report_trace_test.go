@@ -61,7 +61,10 @@ func TestTraceAndLogger(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		n.meet(lease.ActionAcquire, failRequest, slow(2*time.Second, 0))
-		h.unknown(t, errNet)
+		var op *lease.OpError
+		if ok, err := h.Acquire(t.Context()); ok || !errors.Is(err, errNet) || !errors.As(err, &op) || op.Name != name || strings.Count(err.Error(), name) != 1 {
+			t.Errorf("acquire: %v, %v; want one OpError", ok, err)
+		}
 		expect("failed", func() any { return errors.Is(acquired[0].Err, errNet) && acquired[0].Token == "" }, true)
 		id := h.ID()
 		_, _ = h.Acquire(ctx)
@@ -73,7 +76,7 @@ func TestTraceAndLogger(t *testing.T) {
 		tok := h.acquire(t)
 		expect("acquired", func() any { return acquired[1:] }, []session.AcquireInfo{{Name: "jobs/nightly", Token: tok, Took: time.Second}})
 		n.meet(lease.ActionRenew, nil, failRequest)
-		u := until(t, h)
+		u, _ := h.Until()
 		renewals(1)
 		left := u.Sub(n.requests(lease.ActionRenew)[0].at)
 		expect("renewed", func() any { return renewed }, []session.RenewInfo{{Name: "jobs/nightly", Token: tok, Duration: 30 * time.Second, Left: left}})
@@ -96,7 +99,9 @@ func TestTraceAndLogger(t *testing.T) {
 			{Name: "jobs/nightly", Token: tok, Reason: lease.ErrBroken, Err: brokenErr},
 			{Name: "jobs/nightly", Token: third, Reason: lease.ErrReleased},
 			{Name: "jobs/nightly", Token: fourth, Reason: lease.ErrReleased}})
-		h.refused(t)
+		if ok, err := h.Acquire(t.Context()); ok || err != nil {
+			t.Errorf("acquire: %v, %v; want a certain no", ok, err)
+		}
 		expect("refused", func() any { return acquired[len(acquired)-1] }, session.AcquireInfo{Name: "jobs/nightly"})
 
 		for _, want := range []string{
