@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/cmd/lease/internal/servers"
 )
 
-// A store of each kind but MySQL and S3 is opened by its URL, and the program runs, lists and breaks there.
+// A store of each kind is opened by its URL, and the program runs, lists and breaks there.
 func TestStores(t *testing.T) {
 	urls, stop, err := servers.All(t.Context(), "../..", t.TempDir())
 	if err != nil {

@@ -17,20 +17,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/mysqlserver"
 	"github.com/fencedlease/lease/internal/check/pgserver"
 	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
+	"github.com/fencedlease/lease/mysqllease"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/pglease"
 )
 
-// All starts a server of each kind except MySQL and S3 on free ports of the loopback interface. It returns
-// the URLs of their stores and of a SQLite file, and sets the environment variables that these URLs need. The
-// servers store files in dir, and run until stop is called. The argument root is the root folder of the
-// repository.
+// All starts a server of each kind on free ports of the loopback interface. It returns the URLs of their stores
+// and of a SQLite file, and sets the environment variables that these URLs need. The servers store files in dir,
+// and run until stop is called. The argument root is the root folder of the repository.
 func All(ctx context.Context, root, dir string) (urls []string, stop func(), err error) {
 	s := set{ctx: ctx, root: root, dir: dir, urls: []string{"file:" + filepath.Join(dir, "leases.db")}}
-	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.blobs} {
+	for _, start := range []func() error{s.kubernetes, s.redis, s.nats, s.postgres, s.mysql, s.blobs, s.s3} {
 		if err := start(); err != nil {
 			s.stop()
 			return nil, nil, err
@@ -169,6 +170,49 @@ func (s *set) postgres() error {
 	}
 	defer pool.Close()
 	return pglease.Migrate(s.ctx, pool, nil)
+}
+
+// mysql starts MariaDB, and makes the tables with the program mysql, as docs/command.md says.
+func (s *set) mysql() error {
+	dir, err := s.folder("mysql")
+	if err != nil {
+		return err
+	}
+	server, err := mysqlserver.New(dir)
+	if err != nil {
+		return err
+	}
+	s.stops, s.urls = append(s.stops, func() { server.Kill() }), append(s.urls, mysqlserver.URL(server.Addr(), "app"))
+	if err := server.Client("mysql", "create database app"); err != nil {
+		return err
+	}
+	return server.Client("app", mysqllease.Tables)
+}
+
+// s3 starts VersityGW, which keeps objects in files, with an empty bucket.
+func (s *set) s3() error {
+	program, err := exec.CommandContext(s.ctx, "go", "-C", filepath.Join(s.root, "internal/check/engines"), "tool", "-n", "versitygw").Output() // builds it if necessary
+	if err != nil {
+		return err
+	}
+	dir, err := s.folder("s3")
+	if err != nil {
+		return err
+	}
+	files := filepath.Join(dir, "files")
+	if err := os.MkdirAll(filepath.Join(files, "bucket"), 0o700); err != nil {
+		return err
+	}
+	p, err := enginetest.StartProgram(dir, func(addr, _ string) *exec.Cmd {
+		cmd := exec.Command(strings.TrimSpace(string(program)), "--port", addr, "--keep-alive", "--quiet", "posix", files)
+		cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID=user", "ROOT_SECRET_ACCESS_KEY=password")
+		return cmd
+	}, nil)
+	if err != nil {
+		return err
+	}
+	s.stops, s.urls = append(s.stops, func() { p.Kill() }), append(s.urls, "s3://bucket?region=us-east-1&path-style=true&endpoint=http://"+p.Addr())
+	return errors.Join(os.Setenv("AWS_ACCESS_KEY_ID", "user"), os.Setenv("AWS_SECRET_ACCESS_KEY", "password"))
 }
 
 // blobs starts the test server for Azure Blob.
