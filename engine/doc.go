@@ -13,9 +13,10 @@
 //  2. In Swap, call [CheckSwap] first, and return [lease.ErrConflict] if the version differs or if
 //     [lease.Snapshot.Ended] is true. In Load as well as in Swap, lock the record before you read the clock.
 //     Otherwise a Load could show that a lease has expired although a Swap that read the clock earlier is
-//     about to renew it.
-//  3. Use the function [List] to implement the method List of the store. The function checks the prefix, and
-//     yields the error that ends the list. Make the entries with [ListEntry].
+//     about to renew it. If the server is a database, a [Row] has the columns of a record.
+//  3. Use the function [List], or [ListPages] if the server sorts the names, to implement the method List of
+//     the store. The function checks the prefix, and yields the error that ends the list. Make the entries
+//     with [ListEntry].
 //  4. In Watch, add the watch to [Watches]. After each change for which [NeedsSignal] returns true, signal
 //     the watches of the name. Close the channels whenever a signal may have been lost. If the server cannot
 //     notify its clients, use a [Poller], which does all of this.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/fencedlease/lease"
 )
@@ -35,6 +36,35 @@ func List[E any](ctx context.Context, prefix string, list func(yield func(E, err
 			yield(*new(E), err)
 		}
 	}
+}
+
+// Listed is a lease of a page: see [ListPages].
+type Listed struct {
+	lease.Entry
+	Err error // why the lease cannot be read; its Entry then has only a Name
+}
+
+// ListPages is like [List], for a server that returns its leases page by page, in the order of their names.
+// The function read returns the first leases whose names are greater than after, but not less than the prefix.
+// A page with fewer leases than most is the last one.
+func ListPages(ctx context.Context, prefix string, most int, read func(after string) ([]Listed, error)) iter.Seq2[lease.Entry, error] {
+	return List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
+		for after := ""; ; {
+			page, err := read(after)
+			if err != nil {
+				return err
+			}
+			for _, l := range page {
+				after = l.Name
+				if !strings.HasPrefix(after, prefix) || !yield(l.Entry, l.Err) {
+					return nil
+				}
+			}
+			if len(page) < most {
+				return nil
+			}
+		}
+	})
 }
 
 // ListEntry returns the entry that represents a loaded record in a list.

@@ -56,6 +56,27 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A list of pages begins at the prefix, ends behind it, and yields leases that cannot be read.
+func TestListPages(t *testing.T) {
+	names, errs := []string{"a", "b", "b/1", "b/2", "b/3", "b/4", "c"}, map[string]error{"b/3": errors.New("unreadable")}
+	for _, most := range []int{1, 2, 3, 100} {
+		got := ""
+		for e, err := range engine.ListPages(t.Context(), "b/", most, func(after string) (page []engine.Listed, err error) {
+			for _, name := range names {
+				if name > after && name >= "b/" && len(page) < most {
+					page = append(page, engine.Listed{Entry: lease.Entry{Name: name}, Err: errs[name]})
+				}
+			}
+			return page, nil
+		}) {
+			got += fmt.Sprintf("[%s %v]", e.Name, err)
+		}
+		if want := "[b/1 <nil>][b/2 <nil>][b/3 unreadable][b/4 <nil>]"; got != want {
+			t.Errorf("%d in a page: %s, want %s", most, got, want)
+		}
+	}
+}
+
 // A list that ends early because its context has ended does not look complete.
 func TestListThatIsCutShort(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
