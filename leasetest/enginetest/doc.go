@@ -30,7 +30,8 @@
 // binary. If the server is a program of its own, start it with [StartProgram]. [DeletionIsSeen],
 // [WaitingCostsNothing] and [GraceWithAWatch] test stores with watches, and [RenewalsGoFirst] tests stores
 // with an engine.Gate. [ClockSetBack] tests stores whose server tells the time, and [RecoversAfterCuts] tests
-// stores whose client keeps connections. [Load] tests how many leases one process can hold.
+// stores whose client keeps connections. [Load] tests how many leases one process can hold. [TestMark] tests the
+// marks of a database.
 //
 // # Time
 //
