@@ -12,33 +12,39 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
+	"github.com/fencedlease/lease/internal/fields"
 )
 
 // connectTimeout limits the time of an attempt to connect if the configuration has no Timeout. Unlike a
 // server that is down, a frozen server accepts connections, but never answers.
 const connectTimeout = 2 * time.Second
 
-// The variable setup has the statements that prepare each connection. READ COMMITTED prevents a statement
-// from locking the gaps between rows, where other leases may be inserted. A statement waits at most three
-// seconds for the lock of a row, because the server would not notice that its client has gone.
-var setup = []string{
-	"set names utf8mb4",
-	"set session transaction isolation level read committed",
-	"set session time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 3",
-}
+// The statements of setup prepare each connection. READ COMMITTED prevents a statement from locking the gaps
+// between rows, where other leases may be inserted. A statement waits at most three seconds for the lock of a
+// row, because the server would not notice that its client has gone. The query returns 0 unless the server
+// was started with sysdate-is-now. Such a server would read the clock before it locks a row.
+const setup = `
+set names utf8mb4, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 3;
+set session transaction isolation level read committed;
+select sleep(0.001) + (now(6) = sysdate(6))`
 
 type connector struct {
 	driver.Connector
 	timeout time.Duration
 }
 
-func newConnector(c *mysql.Config) (connector, error) {
+// newConnector returns a connector for the configuration c, which is the argument of the named function.
+func newConnector(function string, c *mysql.Config) (connector, error) {
+	if c == nil {
+		return connector{}, fields.Missing(function + ".c")
+	}
 	c = c.Clone()
 	if c.Timeout == 0 {
 		c.Timeout = connectTimeout
 	}
-	c.InterpolateParams = true // so that a statement takes one round trip
-	c.MultiStatements, c.ClientFoundRows, c.ParseTime = false, false, false
+	c.InterpolateParams, c.MultiStatements = true, true // so that a request takes one round trip
+	c.ClientFoundRows, c.ParseTime = false, false
+	c.RejectReadOnly = true // if the server is read-only, the driver closes the connection, and returns driver.ErrBadConn
 	inner, err := mysql.NewConnector(c)
 	return connector{inner, c.Timeout}, err
 }
@@ -61,97 +67,52 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func prepare(ctx context.Context, conn driver.Conn) error {
-	for _, statement := range setup {
-		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
-			return err
-		}
-	}
-	// If the server was started with sysdate-is-now, it would read the clock before it locks a row.
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "select sleep(0.001) + (now(6) = sysdate(6))", nil)
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, setup, nil)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	late := make([]driver.Value, 1)
-	if err := rows.Next(late); err != nil {
+	early := make([]driver.Value, 1)
+	if err := rows.Next(early); err != nil {
 		return err
 	}
-	if fmt.Sprintf("%s", late[0]) != "0" && late[0] != int64(0) {
+	if early[0] != int64(0) {
 		return lease.Permanent(errors.New("the server runs with sysdate-is-now, so its time cannot be read while a row is locked: start it without that option"))
 	}
 	return nil
 }
 
-type request func(context.Context, *sql.Conn) error
-
-// The method read sends a request that only reads, so the request can be sent again. After a restart of the
-// server, every connection of the pool can be broken, so the method tries again over another connection. It
-// also tries again after a deadlock, for example if somebody deletes the row at the same time.
-func (s *Store) read(ctx context.Context, f request) error {
-	return s.enter(ctx, engine.Request{}, f, true)
+// The method do sends a request as soon as the gate lets it through.
+func (s *Store) do(ctx context.Context, r engine.Request, f func(*sql.Conn) error) error {
+	return s.gate.Do(ctx, r, func() error { return s.send(ctx, f) })
 }
 
-// The method enter sends a request as soon as the gate lets it through.
-func (s *Store) enter(ctx context.Context, r engine.Request, f request, reads bool) error {
-	r.Urgent = r.Urgent || engine.IsUrgent(ctx)
-	pass, err := s.gate.Enter(ctx, r)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, pass, f, reads)
-}
-
-// The method send sends a request that the gate has let through. If a server has refused the request because
-// the server is read-only, send repeats the request over another connection. After any other error, send does
-// not repeat a write, because the server may have carried out the write, for example if the connection broke.
-func (s *Store) send(ctx context.Context, pass engine.Pass, f request, reads bool) error {
-	defer func() { pass.Leave(ctx.Err() == nil) }()
-	for retries := s.db.Stats().OpenConnections + 1; ; retries-- {
-		err := s.once(ctx, f)
-		again := isReadOnly(err) || reads && (connectionBroke(err) || number(err) == deadlock)
-		if retries <= 0 || ctx.Err() != nil || !again {
+// The method send sends a request. It repeats a request that the server has certainly not carried out, because
+// a new connection may lead to another server. This is the case if the driver returns driver.ErrBadConn: the
+// connection was closed before the request was sent, or the server is read-only. It is also the case after a
+// deadlock, for example if somebody deletes the row at the same time. After any other error, the server may
+// have carried out the request.
+func (s *Store) send(ctx context.Context, f func(*sql.Conn) error) (err error) {
+	for range s.db.Stats().OpenConnections + 2 {
+		err = s.once(ctx, f)
+		if ctx.Err() != nil || !errors.Is(err, driver.ErrBadConn) && number(err) != deadlock {
 			return err
 		}
 	}
+	return fmt.Errorf("%w: %w", lease.ErrUnsent, err)
 }
 
-// The method once sends a request a single time, over a connection of the pool. If the server is read-only or
-// is stopping, the method closes the connection, because a new connection may lead to another server. After a
-// statement that is too large, the server closes its end of the connection, so the method also closes the
-// connection.
-func (s *Store) once(ctx context.Context, f request) error {
+var errNoConnection = errors.New("no connection")
+
+// The method once sends a request a single time, over a connection of the pool.
+func (s *Store) once(ctx context.Context, f func(*sql.Conn) error) error {
 	c, err := s.db.Conn(ctx)
-	if err != nil {
-		return &connectError{err}
+	switch {
+	case err != nil && s.closed.Load():
+		return errors.Join(lease.ErrClosed, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w: %w", lease.ErrUnsent, errNoConnection, err)
 	}
 	defer c.Close()
-	if err = f(ctx, c); mustLeave(err) {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn })
-	}
-	return err
-}
-
-// A connectError means that no connection was available, so the request was not sent.
-type connectError struct{ err error }
-
-func (e *connectError) Error() string   { return fmt.Sprintf("no connection: %v", e.err) }
-func (e *connectError) Unwrap() []error { return []error{lease.ErrUnsent, e.err} }
-
-// tablesVersion is the oldest version of [Tables] that this package accepts. It accepts all newer ones, too.
-const tablesVersion = 1
-
-// The type tables describes the tables and the server. [Store.Load] reads this together with the row.
-type tables struct {
-	version  int
-	readOnly string
-}
-
-func (t tables) check() error {
-	switch {
-	case t.version < tablesVersion:
-		return lease.Permanent(fmt.Errorf("the tables have version %d, and must have %d or newer: call mysqllease.Migrate, which keeps the leases", t.version, tablesVersion))
-	case t.readOnly != "0" && t.readOnly != "OFF":
-		return errReadOnly // a replica could answer with outdated records
-	}
-	return nil
+	return f(c)
 }

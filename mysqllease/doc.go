@@ -33,7 +33,7 @@
 // # Errors
 //
 // There are three kinds of errors. A [lease.ErrConflict] or a refusal means that nothing was written. For
-// example, a deadlock or a long wait for a lock causes a [lease.ErrConflict]. A [lease.ErrUnsent] means that
+// example, a write that waits too long for a lock causes a [lease.ErrConflict]. A [lease.ErrUnsent] means that
 // the request was not sent, for example because the server has too many connections. After any other error,
 // for example a broken connection, the outcome is unknown.
 package mysqllease

@@ -11,7 +11,7 @@ var ConfigOf = configOf
 
 // Over returns a Store whose queries go through transmit.
 func Over(c *mysql.Config, transmit leasetest.Transmit) (*Store, error) {
-	connector, err := newConnector(c)
+	connector, err := newConnector("Over", c)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/mysqlserver"
 )
 
 // A failover to a replica that has not received the last grant gives the lease and its token a second time, unless
@@ -15,7 +16,7 @@ import (
 func TestFailover(t *testing.T) {
 	semi, slave, option := "rpl_semi_sync_master_", "slave", "--rpl-semi-sync-slave-enabled=1"
 	follow := "change master to master_host = '%s', master_port = %s, master_user = 'replica', master_password = 'secret', master_use_gtid = slave_pos"
-	if mysqld != "" {
+	if mysqlserver.MySQL != "" {
 		semi, slave, option = "rpl_semi_sync_source_", "replica", "--rpl-semi-sync-replica-enabled=1"
 		follow = "change replication source to source_host = '%s', source_port = %s, source_user = 'replica', source_password = 'secret', source_auto_position = 1, get_source_public_key = 1"
 	}
@@ -37,7 +38,7 @@ func TestFailover(t *testing.T) {
 			replica.exec(t, "mysql", fmt.Sprintf(follow, host, port))
 			replica.exec(t, "mysql", "start "+slave)
 			database := primary.database(t)
-			grant := func(s *server, name string, id lease.ID) (lease.Token, error) {
+			grant := func(s server, name string, id lease.ID) (lease.Token, error) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				res, err := s.store(t, database, nil).Authority().Do(ctx, name, acquire(id, time.Hour))

@@ -15,49 +15,46 @@ import (
 	"github.com/fencedlease/lease/mysqllease"
 )
 
-// Errors say whether the request was carried out, and what to do.
+// Errors say whether the request was carried out, and what to do. No attempt to connect takes longer than its limit.
 func TestErrors(t *testing.T) {
-	s := ownServer(t)
+	s, strange := ownServer(t), ownServer(t, "--sysdate-is-now")
 	database := s.database(t)
-	s.exec(t, database, "create database untouched")
-	s.exec(t, database, "create user worker identified by 'secret'")
-	for _, table := range []string{"row", "floor", "mark"} {
-		s.exec(t, database, "grant select, insert, update on "+database+".lease_"+table+" to worker")
+	if err := s.Client(database, strings.ReplaceAll(`create database untouched; create user worker identified by 'secret'; create user idle;
+		create user busy with max_user_connections 1; grant execute on d.* to worker, idle, busy;
+		grant select, insert, update on d.lease_row to worker; grant select, update on d.lease_floor to worker`, "d.", database+".")); err != nil {
+		t.Fatal(err)
 	}
-	s.exec(t, database, "create user idle")
-	s.exec(t, database, "grant execute on "+database+".* to worker, idle")
-	open := func(user, password, database string) lease.Authority {
-		c := s.config(database)
-		c.User, c.Passwd = user, password
-		st, err := mysqllease.New(c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { st.Close() })
-		return st.Authority()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections stay in its backlog
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	open := func(user, addr, database string) lease.Authority {
+		return enginetest.Open(t, "mysql://"+user+"@"+addr+"/"+database).Authority()
 	}
 	fails := func(a lease.Authority, recurs bool, words string) { // in the Load, so nothing was changed
 		t.Helper()
+		began := time.Now()
 		_, err := a.Do(t.Context(), "x", acquire(idB, time.Minute))
-		says(t, err, nil, words)
-		if permanent(err) != recurs || !errors.Is(err, lease.ErrUnsent) {
-			t.Errorf("%v: permanent %v, unsent %v", err, permanent(err), errors.Is(err, lease.ErrUnsent))
+		says(t, err, lease.ErrUnsent, words)
+		if took := time.Since(began); permanent(err) != recurs || took > 10*time.Second {
+			t.Errorf("%v after %v, permanent %v", err, took, permanent(err))
 		}
 	}
-	fails(open("root", "", "untouched"), true, "mysqllease.Migrate")
-	fails(open("root", "", "nowhere"), true, "correct the user")
-	fails(open("worker", "wrong", database), true, "correct the user")
-	fails(open("idle", "", database), true, "privileges")
-	worker := open("worker", "secret", database)
+	fails(open("root", s.Addr(), "untouched"), true, "mysqllease.Migrate")
+	fails(open("root", s.Addr(), "nowhere"), true, "correct the user")
+	fails(open("worker:wrong", s.Addr(), database), true, "correct the user")
+	fails(open("idle", s.Addr(), database), true, "privileges")
+	fails(open("root", silent.Addr().String(), "x"), false, "check that the server is up")
+	fails(open("root", strange.Addr(), "mysql"), true, "sysdate-is-now")
+	fails(open("busy", s.Addr(), database), true, "privileges")
+	fails(open("busy", s.Addr(), database), false, "raise max_connections")
+	worker := open("worker:secret", s.Addr(), database)
 	do(t, worker, "y", acquire(idA, time.Hour), 0)
 	s.exec(t, database, "set global read_only = 1")
 	fails(worker, false, "connect to the primary")
 	s.exec(t, database, "set global read_only = 0")
 	do(t, worker, "y", renew(idA), 0)
-	s.exec(t, database, "create user busy with max_user_connections 1")
-	s.exec(t, database, "grant execute on "+database+".* to busy")
-	fails(open("busy", "", database), true, "privileges")
-	fails(open("busy", "", database), false, "raise max_connections")
 
 	db := s.db(t, database)
 	tx, err := db.Begin()
@@ -84,47 +81,10 @@ func TestErrors(t *testing.T) {
 	if err := <-killed; err == nil || lease.CodeOf(err) != 0 || errors.Is(err, lease.ErrUnsent) || permanent(err) {
 		t.Errorf("a connection that was killed: %v", err)
 	}
-
-	strange := ownServer(t, "--sysdate-is-now")
-	_, err = strange.store(t, "mysql", nil).Load(t.Context(), "x")
-	says(t, err, nil, "sysdate-is-now")
 }
 
-// Renewals that are too many for one packet are sent by themselves.
-func TestLargeBatch(t *testing.T) {
-	s := ownServer(t, "--max-allowed-packet=5120")
-	a := s.store(t, s.database(t), &mysqllease.Options{Connections: 4}).Authority()
-	name := func(i int) string { return fmt.Sprint(strings.Repeat("x", 900), i) }
-	for i := range 40 {
-		do(t, a, name(i), acquire(idA, time.Hour), 0)
-	}
-	shorthand.Together(40, 400, func(i int) {
-		if _, err := a.Do(t.Context(), name(i%40), renew(idA)); err != nil {
-			t.Errorf("%d: %v", i, err)
-		}
-	})
-}
-
-// A server that accepts connections and never answers, or stands still, holds up no request beyond its context, and
-// no attempt to connect for longer than its limit.
+// A server that stands still holds up no request beyond its context.
 func TestFrozenServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() // connections stay in its backlog
-	c := shared.config("mysql")
-	c.Addr = l.Addr().String()
-	st, err := mysqllease.New(c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	began := time.Now()
-	_, err = st.Load(context.Background(), "x")
-	if took := time.Since(began); !errors.Is(err, lease.ErrUnsent) || took < time.Second || took > 10*time.Second {
-		t.Errorf("%v after %v", err, took)
-	}
 	s := ownServer(t)
 	a := s.store(t, s.database(t), nil).Authority()
 	do(t, a, "x", acquire(idA, time.Hour), 0)
@@ -133,8 +93,8 @@ func TestFrozenServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	began = time.Now()
-	if _, err = a.Do(ctx, "x", renew(idA)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+	began := time.Now()
+	if _, err := a.Do(ctx, "x", renew(idA)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }
@@ -142,8 +102,8 @@ func TestFrozenServer(t *testing.T) {
 // A store leaves a server that has become read-only and keeps its connections open, for the one that its address leads
 // to by now. So does the store of a user who may write to a read-only server.
 func TestLeavesAReadOnlyServer(t *testing.T) {
-	servers := []*server{ownServer(t), ownServer(t)}
-	for _, s := range servers {
+	first, second := ownServer(t), ownServer(t)
+	for _, s := range []server{first, second} {
 		s.exec(t, "mysql", "create database app")
 		s.exec(t, "mysql", "create user app identified by 'secret'")
 		s.exec(t, "mysql", "grant all on app.* to app")
@@ -151,23 +111,19 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := enginetest.NewProxy(t, servers[0].Addr(), nil)
-	users := []string{"app:secret", "root"}
-	var swaps, renewals []lease.Authority // of each user
-	for i, user := range users {
-		first, second := enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority(), enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority()
-		swaps, renewals = append(swaps, first), append(renewals, second)
-		shorthand.Together(8, 8, func(j int) { do(t, first, fmt.Sprint(user, j), acquire(idA, time.Hour), 0) })
-		do(t, second, fmt.Sprint("renewed", i), acquire(idA, time.Hour), 0)
-	}
-	p.Target(servers[1].Addr())
-	for i := range users {
-		do(t, renewals[i], fmt.Sprint("renewed", i), renew(idA), 0) // its connections lead to the first server
-	}
-	servers[0].exec(t, "mysql", "set global read_only = 1")
-	for i, user := range users {
-		do(t, renewals[i], fmt.Sprint("renewed", i), renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
-		do(t, swaps[i], user+"1", release(idA), lease.ErrIDMismatch)
-		do(t, swaps[i], fmt.Sprint("new", i), acquire(idB, time.Hour), 0)
+	p := enginetest.NewProxy(t, first.Addr(), nil)
+	for _, user := range []string{"app:secret", "root"} {
+		p.Target(first.Addr())
+		open := func() lease.Authority { return enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority() }
+		swaps, renewals := open(), open()
+		shorthand.Together(8, 8, func(i int) { do(t, swaps, fmt.Sprint(user, i), acquire(idA, time.Hour), 0) }) // over several connections
+		do(t, renewals, user, acquire(idA, time.Hour), 0)
+		p.Target(second.Addr())
+		do(t, renewals, user, renew(idA), 0) // its connections lead to the first server
+		first.exec(t, "mysql", "set global read_only = 1")
+		do(t, renewals, user, renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
+		do(t, swaps, user+"1", acquire(idB, time.Hour), 0)     // at the first server, another holder has it
+		do(t, swaps, user+"2", release(idA), lease.ErrIDMismatch)
+		first.exec(t, "mysql", "set global read_only = 0")
 	}
 }

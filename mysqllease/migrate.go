@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // Tables is the SQL that creates the tables. It is the text of the file tables.sql, and has "delimiter" lines
@@ -24,10 +24,7 @@ var Tables string
 // are up to date are not changed. The database that c names must exist. If ctx ends, some of the tables may
 // be missing, and the next call creates them.
 func Migrate(ctx context.Context, c *mysql.Config) error {
-	if c == nil {
-		return &lease.FieldError{Field: "Migrate.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
-	}
-	connector, err := newConnector(c)
+	connector, err := newConnector("Migrate", c)
 	if err != nil {
 		return err
 	}
@@ -37,14 +34,17 @@ func Migrate(ctx context.Context, c *mysql.Config) error {
 		advice := ""
 		switch number(err) {
 		case 1419:
-			advice = "; the server has a binary log: set log_bin_trust_function_creators, or run Migrate as a user with SUPER"
+			advice = "the server has a binary log: set log_bin_trust_function_creators, or run Migrate as a user with SUPER"
 		case 1142, 1044, 1370, 1227:
-			advice = "; the beginning of tables.sql lists the privileges that Migrate needs"
+			advice = "the beginning of tables.sql lists the privileges that Migrate needs"
 		}
-		return fmt.Errorf("mysqllease: migrate: %w%s", err, advice)
+		return engine.WithAdvice(fmt.Errorf("mysqllease: migrate: %w", err), advice, false)
 	}
 	return nil
 }
+
+// tablesVersion is the version of [Tables].
+const tablesVersion = 2
 
 func migrate(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
@@ -63,30 +63,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := conn.QueryRowContext(ctx, "select version from lease_floor where one = 1").Scan(&version); err == nil && version >= tablesVersion {
 		return nil
 	}
-	for _, statement := range statements(Tables) {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// The function statements splits a script into statements. The script can contain "delimiter" lines for the
-// program mysql. Each delimiter in the script must be at the end of a line or before a comment.
-func statements(script string) (all []string) {
-	delimiter, statement := ";", ""
-	for line := range strings.Lines(script) {
-		code, _, _ := strings.Cut(line, "-- ")
-		code = strings.TrimSpace(code)
-		if next, found := strings.CutPrefix(code, "delimiter "); found {
-			delimiter = next
-			continue
-		}
-		last, ends := strings.CutSuffix(code, delimiter)
-		if statement += last + "\n"; ends {
-			all = append(all, statement)
-			statement = ""
-		}
-	}
-	return all
+	// The server itself finds the end of each statement. Only the program mysql needs the other delimiter.
+	script := strings.NewReplacer("delimiter //", "", "delimiter ;", "", "//", ";").Replace(Tables)
+	_, err = conn.ExecContext(ctx, script)
+	return err
 }

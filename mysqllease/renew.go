@@ -5,10 +5,6 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -28,7 +24,7 @@ type renewal struct {
 // differs from old.Record in more than its end and its version, if another transaction has locked the row, if
 // the lease has ended, or if the server would have to round a time.
 func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if _, nanos := roundUp(old.Record.Until); nanos != 0 || next.Duration%time.Microsecond != 0 {
+	if engine.NewRow(old.Record).Nanos != 0 || next.Duration%time.Microsecond != 0 {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	var changed int64
@@ -37,11 +33,10 @@ func (s *Store) renew(ctx context.Context, name string, old lease.Snapshot, next
 		return conflictOr(err, changed)
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.describeError("renew", name, err)
+		return lease.Snapshot{}, describeError("renew", name, err)
 	}
-	now := time.UnixMicro(changed).UTC()
-	next.Until = now.Add(next.Duration)
-	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: now}, nil
+	next.Until = time.UnixMicro(changed).UTC().Add(next.Duration)
+	return written(next, changed), nil
 }
 
 // renewMany sends several renewals in one statement. The gate has already admitted these renewals. renewMany
@@ -53,27 +48,20 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	}
 	text, _ := json.Marshal(wanted) // cannot fail for strings and numbers
 	var answer string
-	err := s.send(ctx, pass, func(ctx context.Context, c *sql.Conn) error {
+	err := s.send(ctx, func(c *sql.Conn) error {
 		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
-	}, false)
-	times := make([]int64, len(all))
-	if tooLarge(err) && len(all) > 1 {
-		return times, nil // conflicts, so that each lease is then renewed with Load and Swap
-	}
+	})
+	pass.Leave(ctx.Err() == nil)
 	if err != nil {
 		return nil, err
 	}
-	for pair := range strings.SplitSeq(strings.TrimSuffix(answer, ","), ",") {
-		if pair == "" {
-			continue
-		}
-		number, at, _ := strings.Cut(pair, " ")
-		i, err1 := strconv.Atoi(number)
-		t, err2 := strconv.ParseInt(at, 10, 64)
-		if err := errors.Join(err1, err2); err != nil || i >= len(all) {
-			return nil, fmt.Errorf("lease_renew answers %q: %v", pair, err)
-		}
-		times[i] = t
+	var renewed [][2]int64 // the index of a renewal, and its time
+	if err := json.Unmarshal([]byte(answer), &renewed); err != nil {
+		return nil, err
+	}
+	times := make([]int64, len(all))
+	for _, r := range renewed {
+		times[r[0]] = r[1]
 	}
 	return times, nil
 }

@@ -7,9 +7,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
-	"math"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +47,6 @@ type Store struct {
 	limits   lease.Limits
 	floor    uint64 // the epoch of Options.Floor
 	clock    engine.LateClock
-	memory   *engine.Memory
 	renewals engine.Batcher[renewal, int64]
 	poller   engine.Poller
 	closed   atomic.Bool
@@ -63,10 +60,7 @@ type Store struct {
 // need not set them. If c is nil or an option is out of range, New returns a [*lease.FieldError]. If c is
 // malformed, New returns the error of the driver.
 func New(c *mysql.Config, o *Options) (*Store, error) {
-	if c == nil {
-		return nil, &lease.FieldError{Field: "New.c", Value: "nil", Bound: "must be given", Code: lease.ErrOption}
-	}
-	connector, err := newConnector(c)
+	connector, err := newConnector("New", c)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +82,14 @@ func newStore(c driver.Connector, o *Options) (*Store, error) {
 	}
 	size := cmp.Or(o.Connections, defaultConnections)
 	s := &Store{db: sql.OpenDB(c), gate: engine.NewGate(size), limits: o.Limits, floor: floor,
-		clock:  engine.LateClock{Server: "MySQL", Logger: o.Logger, Most: engine.DefaultMemory},
-		memory: engine.NewMemory(engine.DefaultMemory)}
+		clock: engine.LateClock{Server: "MySQL", Logger: o.Logger, Most: engine.DefaultMemory}}
 	s.db.SetMaxOpenConns(size)
 	s.db.SetMaxIdleConns(size)
 	s.db.SetConnMaxLifetime(connectionLifetime)
 	s.renewals = engine.Batcher[renewal, int64]{Send: s.renewMany, Kind: engine.Request{Urgent: true, Renewals: 1}, Gate: s.gate,
 		Few: max(1, s.gate.Spare()), Most: mostRenewals}
 	s.poller.Every, s.poller.Read = cmp.Or(o.PollInterval, defaultPollInterval), s.poll
-	s.authority = engine.NewAuthority(s, s.renew, s.memory)
+	s.authority = engine.NewAuthority(s, s.renew, nil)
 	return s, nil
 }
 
@@ -140,14 +133,12 @@ const clockSQL = `timestampdiff(microsecond, '1970-01-01', sysdate(6))`
 
 // The query loadSQL waits until no other transaction has locked the row, because the other transaction may
 // have renewed the lease in time but not committed the renewal yet. Without the wait, Load could report such
-// a lease as expired.
+// a lease as expired. A read-only server refuses the query, because a replica could answer with an outdated
+// record.
 const loadSQL = `
 select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
-	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `, f.version, cast(@@global.read_only as char)
-from lease_floor f left join lease_row l on l.name = ? where f.one = 1 lock in share mode`
-
-// absentPrefix is the prefix of Snapshot.Version if the lease has no row.
-const absentPrefix = "absent-"
+	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `
+from lease_floor f left join lease_row l on l.name = ? where f.one = 1 and lease_writable() lock in share mode`
 
 // Load returns the record of the lease with the given name, and the time of the server. If the server's clock
 // was set back, it can show a time before the end of a lease long after the lease has ended. So while the
@@ -158,26 +149,32 @@ func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	var r row
-	err := s.read(ctx, func(ctx context.Context, c *sql.Conn) error {
-		var t tables
-		if err := c.QueryRowContext(ctx, loadSQL, []byte(name)).Scan(append(r.dest(), &t.version, &t.readOnly)...); err != nil {
-			return err
-		}
-		return t.check()
+	var r engine.Row
+	err := s.do(ctx, engine.Request{}, func(c *sql.Conn) error {
+		return scanRow(&r, c.QueryRowContext(ctx, loadSQL, []byte(name)).Scan)
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.describeError("load", name, err)
+		return lease.Snapshot{}, describeError("load", name, err)
 	}
-	snap := r.snapshot()
-	if r.state == "" {
-		snap.Version, snap.Record.Epoch = absentPrefix+snap.Version, uint64(r.epoch)
-		return snap, nil
+	return s.snapshot(name, r)
+}
+
+type scanner = func(dest ...any) error
+
+// The function scanRow scans a row of loadSQL or listSQL. The time of a change is also the version of a row.
+func scanRow(r *engine.Row, scan scanner, more ...any) error {
+	err := scan(append([]any{&r.State, &r.Owner, &r.ID, &r.Epoch, &r.Duration, &r.Until, &r.Nanos, &r.Changed, &r.Now}, more...)...)
+	r.Version = r.Changed
+	return err
+}
+
+// The method snapshot returns the record in a row that was read.
+func (s *Store) snapshot(name string, r engine.Row) (lease.Snapshot, error) {
+	snap, err := r.Snapshot(name, &s.clock)
+	if err != nil {
+		err = fmt.Errorf("mysqllease: row %q: %w; correct it, or delete it to free the lease", name, err)
 	}
-	if snap.Record, err = r.record(); err != nil {
-		return lease.Snapshot{}, unreadableError(name, err)
-	}
-	return s.clock.Correct(name, snap, r.clockLag()), nil
+	return snap, err
 }
 
 // Swap replaces the record. If the record no longer has old.Version, or if the lease has ended since old.Now,
@@ -190,49 +187,42 @@ func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next 
 	if next.Epoch > old.Record.Epoch { // a grant
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
-	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
-	version, err := strconv.ParseInt(digits, 10, 64)
+	version, absent, err := engine.ParseVersion(old.Version)
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("mysqllease: version %q is not of this store", old.Version)
 	}
-	earliest, end := bounds(old)
-	signal := engine.NeedsSignal(old.Record.At(old.Now), next)
-	args := append([]any{[]byte(name), wasAbsent, version, earliest, end, signal}, values(next)...)
+	earliest, end := engine.SwapTimes(old)
+	signal, r := engine.NeedsSignal(old.Record.At(old.Now), next), engine.NewRow(next)
+	args := []any{[]byte(name), absent, version, earliest, end, signal, r.State, []byte(r.Owner), r.ID, r.Epoch, r.Duration, r.Until, r.Nanos}
 	var changed int64
 	err = s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
-		err := s.enter(ctx, r, func(ctx context.Context, c *sql.Conn) error {
-			return c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
-		}, false)
-		return conflictOr(err, changed)
+		return s.do(ctx, r, func(c *sql.Conn) error {
+			err := c.QueryRowContext(ctx, "call lease_swap(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", args...).Scan(&changed)
+			return conflictOr(err, changed)
+		})
 	})
 	if err != nil {
-		return lease.Snapshot{}, s.describeError("swap", name, err)
+		return lease.Snapshot{}, describeError("swap", name, err)
 	}
+	snap := written(next, changed)
 	if signal {
-		s.poller.Changed(name, strconv.FormatInt(changed, 10))
+		s.poller.Changed(name, snap.Version)
 	}
-	return lease.Snapshot{Record: next, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}, nil
+	return snap, nil
 }
 
-// The function bounds limits the time of a change. The server records no time before the result earliest. If
-// the time is not before the result end, the server refuses the change. If the lease had already ended at
-// old.Now, the earliest time is the end of the lease, even if the clock was set back after old.Now.
-func bounds(old lease.Snapshot) (earliest, end int64) {
-	if old.Record.Until.IsZero() {
-		return 0, math.MaxInt64
-	}
-	until, _ := roundUp(old.Record.Until)
-	if old.Now.Before(old.Record.Until) {
-		return 0, until
-	}
-	return until, math.MaxInt64
+// The function written returns the snapshot of a record that the server has written at the given time.
+func written(r lease.Record, changed int64) lease.Snapshot {
+	return lease.Snapshot{Record: r, Version: strconv.FormatInt(changed, 10), Now: time.UnixMicro(changed).UTC()}
 }
 
-// conflictOr returns the error of a write. It returns [lease.ErrConflict] if another transaction has
-// prevented the write. It also returns [lease.ErrConflict] if the server has answered 0 instead of the time
-// of a change, because the row had another version or the lease had ended.
+// conflictOr returns the error of a write. It returns [lease.ErrConflict] if another transaction has prevented
+// the write: it had inserted the same row (1062), had locked a row for too long (1205), or had changed a row
+// since the statement read the row (1020). It also returns [lease.ErrConflict] if the server has answered 0
+// instead of the time of a change, because the row had another version or the lease had ended.
 func conflictOr(err error, changed int64) error {
-	if err == nil && changed == 0 || conflicts(err) {
+	n := number(err)
+	if err == nil && changed == 0 || n == 1062 || n == 1205 || n == 1020 {
 		return lease.ErrConflict
 	}
 	return err

@@ -3,7 +3,6 @@ package mysqllease_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/mysqllease"
-	"github.com/fencedlease/lease/open"
 )
 
 // SPEC A2, S5: a request that waits for a locked row looks at the row and the clock again when it gets the lock.
@@ -133,48 +131,55 @@ func TestList(t *testing.T) {
 	}
 }
 
-// An operator can change rows by hand: each change is a new version and wakes waiters, and no token falls.
+// SPEC S2, S3: an operator can change rows by hand. No token falls, and no version recurs.
+func TestTokensOutliveTheRow(t *testing.T) {
+	t.Parallel()
+	database := shared.database(t)
+	db := shared.db(t, database)
+	by := func(sql string) func() error {
+		return func() error { _, err := db.Exec(sql); return err }
+	}
+	open := func(floor lease.Token) shorthand.Store {
+		return shared.store(t, database, &mysqllease.Options{Floor: floor})
+	}
+	shorthand.TokensOutliveTheRecord(t, "x", open, map[string]func() error{
+		"a deletion": by("delete from lease_row"), "an old version": by("update lease_row set changed = 1, epoch = 0"), "a break": by("call lease_break('x', 0)")})
+	for _, forgets := range []string{"update lease_row set name = 'y'", "delete from lease_floor", "update lease_floor set epoch = 0", "call lease_break('x', -1)", "call lease_break('y', 1)"} {
+		if err := by(forgets)(); err == nil {
+			t.Errorf("%q was carried out", forgets)
+		}
+	}
+}
+
+// A change by hand wakes waiters.
 func TestChangesByHand(t *testing.T) {
 	t.Parallel()
 	database := shared.database(t)
 	s := shared.store(t, database, nil)
+	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
 	signals, err := s.Watch(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := lease.Snapshot{}
 	for _, step := range []struct {
 		sql   string
 		state lease.State
 	}{
-		{"", lease.Leased},
-		{"update lease_row set owner = 'me', epoch = 0", lease.Leased},
+		{"update lease_row set owner = 'me'", lease.Leased},
 		{"call lease_break('x', 60)", lease.Breaking},
 		{"call lease_break('x', 0)", lease.Broken},
 		{"delete from lease_row", lease.Available},
 		{"insert into lease_row (name) values ('x')", lease.Available},
 	} {
-		if step.sql == "" {
-			do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
-		} else {
-			shared.exec(t, database, step.sql)
-		}
+		shared.exec(t, database, step.sql)
 		if !shorthand.Within(signals, true) {
 			t.Errorf("%q: no signal", step.sql)
 		}
-		snap, err := s.Load(t.Context(), "x")
-		if err != nil || snap.Version == last.Version || snap.Now.Before(last.Now) || snap.Record.At(snap.Now).State != step.state || snap.Record.Epoch != 1 {
-			t.Errorf("%q: %+v, %v, after %+v", step.sql, snap, err, last)
-		}
-		last = snap
-	}
-	for _, forgets := range []string{"update lease_row set name = 'y'", "delete from lease_floor", "update lease_floor set epoch = 0", "call lease_break('x', 1)", "call lease_break('x', -1)"} {
-		if _, err := shared.db(t, database).Exec(forgets); err == nil {
-			t.Errorf("%q was carried out", forgets)
+		if snap, err := s.Load(t.Context(), "x"); err != nil || snap.Record.At(snap.Now).State != step.state {
+			t.Errorf("%q: %+v, %v", step.sql, snap, err)
 		}
 	}
-	s.Close()
-	if !shorthand.Within(signals, false) {
+	if s.Close(); !shorthand.Within(signals, false) {
 		t.Error("the Store was closed and the watch is not")
 	}
 }
@@ -187,29 +192,16 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// An acquire takes two exchanges, a refusal one, and a renewal or a release one. A process that waits only polls.
+// README.md says how many exchanges a request takes. A process that waits only polls, four times a second.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	database := shared.database(t)
-	s, err := mysqllease.Over(shared.config(database), func(_ context.Context, send func() error) error { n.Add(1); return send() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	a := s.Authority()
-	for _, c := range []struct {
-		req  lease.Request
-		code lease.Code
-		want int64
-	}{{acquire(idA, time.Hour), 0, 2}, {renew(idA), 0, 1}, {renew(idA), 0, 1}, {acquire(idB, time.Hour), lease.ErrHeldByOther, 1}, {release(idA), 0, 1}} {
-		before := n.Load()
-		if do(t, a, "x", c.req, c.code); n.Load()-before != c.want {
-			t.Errorf("%v took %d exchanges, want %d", c.req.Action, n.Load()-before, c.want)
-		}
-	}
-	other := shared.store(t, database, nil)
-	enginetest.WaitingCostsNothing(t, s, other.Authority(), "y", 3, 20, func() int { return int(n.Load()) }) // four polls a second
+	s := overLink(database)(t, func(_ context.Context, send func() error) error { n.Add(1); return send() }).(*mysqllease.Store)
+	other := shared.store(t, database, nil).Authority()
+	count := func() int { return int(n.Load()) }
+	shorthand.Exchanges(t, s, other, "x", count, 2, 1, 2, 3, 2, 1, 0, 2) // the release conflicts first, because of the renewal that loads
+	enginetest.WaitingCostsNothing(t, s, other, "y", 3, 20, count)
 	enginetest.DeletionIsSeen(t, s, "z", func() error { shared.exec(t, database, "delete from lease_row where name = 'z'"); return nil })
 }
 
@@ -222,24 +214,20 @@ func TestRenewalsGoFirst(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	shared.exec(t, "mysql", "create database tables_at_once")
-	for range 2 {
+	a := shared.store(t, "tables_at_once", nil).Authority()
+	for epoch := range uint64(2) {
 		shorthand.Together(8, 8, func(int) {
 			if err := mysqllease.Migrate(t.Context(), shared.config("tables_at_once")); err != nil {
 				t.Error(err)
 			}
 		})
-		a := shared.store(t, "tables_at_once", nil).Authority()
-		do(t, a, "x", acquire(idA, time.Hour), 0)
+		if err := shared.Client("tables_at_once", mysqllease.Tables); err != nil {
+			t.Errorf("tables.sql: %v", err)
+		}
+		if res := do(t, a, "x", acquire(idA, time.Hour), 0); res.Record.Epoch != epoch+1 {
+			t.Errorf("token %v, want that of %d", res.Record.Token(), epoch+1)
+		}
 		do(t, a, "x", release(idA), 0)
-	}
-	script := exec.Command("mariadb", "--no-defaults", "-S", shared.dir+"/socket", "-u", "root", "tables_at_once")
-	script.Stdin = strings.NewReader(mysqllease.Tables)
-	if out, err := script.CombinedOutput(); err != nil {
-		t.Errorf("tables.sql: %v\n%s", err, out)
-	}
-	a := shared.store(t, "tables_at_once", nil).Authority()
-	if res := do(t, a, "x", acquire(idB, time.Hour), 0); res.Record.Epoch != 3 {
-		t.Errorf("the third token is %v", res.Record.Token())
 	}
 }
 
@@ -256,13 +244,6 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %q", url, c, err, want)
 		}
 	}
-	database := shared.database(t)
-	s, err := open.Store(t.Context(), "mysql://root:@"+shared.Addr()+"/"+database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)
 }
 
 func TestBadOptions(t *testing.T) {

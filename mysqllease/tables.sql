@@ -2,8 +2,8 @@
 -- database of your choice, or call mysqllease.Migrate. Running it again keeps the leases and their tokens, but
 -- replaces the procedures and triggers, so that requests of a running program can fail meanwhile. Migrate does
 -- nothing if the tables are up to date. The user needs the privileges CREATE, ALTER, INDEX, CREATE VIEW, CREATE
--- ROUTINE, ALTER ROUTINE and TRIGGER. A server with a binary log allows triggers only to a user with SUPER, or if
--- log_bin_trust_function_creators is set.
+-- ROUTINE, ALTER ROUTINE and TRIGGER. A server with a binary log allows triggers and functions only to a user with
+-- SUPER, or if log_bin_trust_function_creators is set.
 
 set @lease_sql_mode = @@sql_mode, sql_mode = 'STRICT_ALL_TABLES'; -- procedures keep the mode of their creation
 
@@ -89,22 +89,29 @@ drop trigger if exists lease_keep//
 create trigger lease_keep before delete on lease_floor for each row
     signal sqlstate '45000' set message_text = 'lease: this would forget the order of tokens'//
 
+-- lease_writable fails at a read-only server, for every user: it may be an old primary or a replica, but root and other
+-- administrators may write there.
+drop function if exists lease_writable//
+create function lease_writable() returns boolean no sql sql security invoker begin
+    if cast(@@global.read_only as char) not in ('0', 'OFF') then
+        signal sqlstate 'HY000' set mysql_errno = 1290, message_text = 'lease: the server is read-only';
+    end if;
+    return true;
+end//
+
 -- lease_swap replaces a row if its version is still the one given, and returns the time of the change, which is the
 -- new version, or 0. It reads the clock while the row is locked, and changes the row only if the clock has not reached
 -- the time "ends". The change is not before the time "earliest". The version of a name without a row is that of
--- lease_floor, and changes when any row is deleted, which is impossible while lease_floor is locked. A read-only
--- server refuses it to every user: it may be an old primary, but root and other administrators may write there.
+-- lease_floor, and changes when any row is deleted, which is impossible while lease_floor is locked.
 drop procedure if exists lease_swap//
 create procedure lease_swap(lease_name varbinary(1024), absent boolean, version bigint, earliest bigint, ends bigint, wakes boolean,
     new_state varchar(16) character set ascii, new_owner varbinary(1024), new_id varchar(36) character set ascii,
     new_epoch bigint, new_duration bigint, new_until bigint, new_nanos smallint) modifies sql data sql security invoker
 begin
+    declare writable boolean default lease_writable(); -- DO would ignore the error
     declare at bigint;
     declare found boolean default false;
     declare exit handler for sqlexception begin rollback; resignal; end;
-    if cast(@@global.read_only as char) not in ('0', 'OFF') then
-        signal sqlstate 'HY000' set mysql_errno = 1290, message_text = 'lease: the server is read-only';
-    end if;
     start transaction;
     if absent then
         select true into found from lease_floor f where f.one = 1 and f.changed = version lock in share mode;
@@ -126,12 +133,13 @@ begin
 end//
 
 -- lease_renew renews many leases in one transaction. The argument is an array of [number, name, owner, id, epoch,
--- duration], where name and owner are in hexadecimal. The result is a text with a "number changed," for each lease
--- that was renewed. It leaves out a lease that has ended or has another holder, and one whose row another
+-- duration], where name and owner are in hexadecimal. The result is an array of [number, changed] for each lease that
+-- was renewed. It leaves out a lease that has ended or has another holder, and one whose row another
 -- transaction has locked, so that one such row does not delay all others. The time of each renewal is read after
 -- its row is locked.
 drop procedure if exists lease_renew//
 create procedure lease_renew(wanted longtext character set utf8mb4) modifies sql data sql security invoker begin
+    declare writable boolean default lease_writable();
     declare missing boolean default false;
     declare n integer;
     declare lease_name, lease_owner varbinary(1024);
@@ -143,9 +151,6 @@ create procedure lease_renew(wanted longtext character set utf8mb4) modifies sql
         epoch bigint path '$[4]', duration bigint path '$[5]')) w;
     declare continue handler for not found set missing = true;
     declare exit handler for sqlexception begin rollback; resignal; end;
-    if cast(@@global.read_only as char) not in ('0', 'OFF') then
-        signal sqlstate 'HY000' set mysql_errno = 1290, message_text = 'lease: the server is read-only';
-    end if;
     start transaction;
     open c;
     one: loop
@@ -159,12 +164,12 @@ create procedure lease_renew(wanted longtext character set utf8mb4) modifies sql
         set at = greatest(timestampdiff(microsecond, '1970-01-01', sysdate(6)), previous + 1);
         if at < ends then
             update lease_row set changed = at, until = at + lease_duration div 1000 where name = lease_name;
-            set renewed = concat(renewed, n, ' ', at, ',');
+            set renewed = concat(renewed, ',[', n, ',', at, ']');
         end if;
     end loop;
     close c;
     commit;
-    select renewed;
+    select concat('[', substr(renewed, 2), ']');
 end//
 
 -- lease_break frees a lease by hand. Its holder learns of it, stops its work and releases the lease, at the latest
@@ -229,7 +234,7 @@ end//
 
 delimiter ;
 
-insert into lease_floor (one, epoch, changed, version) values (1, 0, 0, 1) on duplicate key update version = greatest(version, 1);
+insert into lease_floor (one, epoch, changed, version) values (1, 0, 0, 2) on duplicate key update version = greatest(version, 2);
 
 set sql_mode = @lease_sql_mode;
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // pollMost is the largest number of names in one query.
@@ -20,7 +21,7 @@ const pollMost = 1000
 func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
 	c, err := s.poller.Watch(ctx, name)
 	if err != nil && lease.CodeOf(err) != lease.ErrName {
-		err = s.describeError("watch", name, err)
+		err = describeError("watch", name, err)
 	}
 	return c, err
 }
@@ -33,22 +34,16 @@ func (s *Store) poll(ctx context.Context, names []string, seen func(name, versio
 		for i, name := range some {
 			args[i] = []byte(name)
 		}
-		query := "select name, signalled from lease_row where name in (?" + strings.Repeat(", ?", len(some)-1) + ")"
-		if err := s.read(ctx, func(ctx context.Context, c *sql.Conn) error {
-			rows, err := c.QueryContext(ctx, query, args...)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
+		text := "select name, signalled from lease_row where name in (?" + strings.Repeat(", ?", len(some)-1) + ")"
+		err := s.do(ctx, engine.Request{}, func(c *sql.Conn) error {
+			return query(ctx, c, text, args, func(scan scanner) error {
 				var name, at string
-				if err := rows.Scan(&name, &at); err != nil {
-					return err
-				}
+				err := scan(&name, &at)
 				found[name] = at
-			}
-			return rows.Err()
-		}); err != nil {
+				return err
+			})
+		})
+		if err != nil {
 			return err
 		}
 		for _, name := range some {
