@@ -36,10 +36,10 @@ func Run(t *testing.T, bugs [][4]string, arguments ...string) {
 			cmd := exec.CommandContext(t.Context(), builds[i].Binary, append([]string{"-test.timeout", "120s", "-test.failfast", "-rapid.nofailfile", "-test.skip", "Planted"}, arguments...)...)
 			cmd.Env = append(os.Environ(), builds[i].Env...)
 			out, err := cmd.CombinedOutput()
-			if err == nil {
-				t.Error("not found")
+			finder := regexp.MustCompile(`--- FAIL: \w+|panic: .*|fatal error: .*`).FindString(string(out))
+			if t.Log(finder); err == nil || finder == "" {
+				t.Errorf("not found: %v\n%s", err, out)
 			}
-			t.Log(regexp.MustCompile(`--- FAIL: \w+|panic: test timed out`).FindString(string(out)))
 		})
 	}
 }
