@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Ten reads wait at an engine that takes a second for each request, and one at a time. Renewals and releases
 // overtake those that wait, and so do the reads that they need; an acquire does not.
 func TestRenewalsOvertakeReads(t *testing.T) {
-	asked := 0
+	var asked atomic.Int64
 	for _, c := range []struct {
 		what string
 		do   func(ctx context.Context, s, fresh *engine.Store) error
@@ -39,7 +40,7 @@ func TestRenewalsOvertakeReads(t *testing.T) {
 		}, 4 * time.Second}, // one read passes between its two requests
 		{"a read of the Revision, which all watched leases need", func(ctx context.Context, s, _ *engine.Store) error {
 			_, err := s.Watch(ctx, "x")
-			for asked == 0 {
+			for asked.Load() == 0 {
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}
@@ -58,8 +59,8 @@ func TestRenewalsOvertakeReads(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			asked = 0
-			e.asked = func() { asked++ }
+			asked.Store(0)
+			e.asked = func() { asked.Add(1) }
 			var underWay int
 			e.before = func() {
 				if underWay++; underWay > 1 {

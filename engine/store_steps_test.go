@@ -28,6 +28,7 @@ func isNear(certain, most time.Duration) bool {
 	return certain < most && certain > most-40*time.Millisecond
 }
 
+// Each row is a sequence of requests by three processes. SPEC A2, A4, M6.
 func TestSteps(t *testing.T) {
 	const a, b, c = 0, 1, 2 // processes, each with a Store of its own at one engine
 	const s, held = time.Second, lease.ErrHeldByOther
@@ -47,7 +48,7 @@ func TestSteps(t *testing.T) {
 			{by: b, req: breaks(10 * s), wait: 3 * s},
 			{by: a, req: renew(idA), code: lease.ErrBroken, wait: 2 * s, left: 10 * s, sure: 5 * s}, // at least 10 s from the renewal 5 s ago
 		},
-		"SPEC M6: a break only moves the end to an earlier time, even if the observers have computed different ends": {
+		"a break only moves the end to an earlier time, even if the observers have computed different ends": {
 			{by: a, req: acquire(idA, time.Minute)},
 			{by: b, req: breaks(20 * s)},
 			{by: c, req: breaks(10 * s), wait: 15 * s, left: 10 * s}, // for c, the break has just begun, and this one is shorter
@@ -56,12 +57,12 @@ func TestSteps(t *testing.T) {
 			{by: c, req: breaks(s / 2)}, // the break of another term does not depend on the first break
 			{by: b, req: read, left: s / 2},
 		},
-		"SPEC A2: two terms with the same ID are broken, and b sees only the two breaks": {
+		"two terms with the same ID are broken, and b sees only the two breaks": {
 			{by: a, req: acquire(idA, lease.Infinite)}, {by: a, req: breaks(10 * s)}, {by: b, req: read},
 			{by: a, req: release(idA), wait: s}, {by: a, req: acquire(idA, lease.Infinite)}, {by: a, req: breaks(time.Minute)}, {by: b, req: read},
 			{by: b, req: acquire(idB, time.Minute), code: held, wait: 20 * s},
 		},
-		"SPEC A4: an authority never answers from a remembered record alone": {
+		"an authority never answers from a remembered record alone": {
 			{by: a, req: acquire(idA, time.Minute)},
 			{by: b, req: acquire(idB, time.Minute), code: held},
 			{by: a, req: release(idA)},
