@@ -14,10 +14,10 @@ import (
 )
 
 // An SQLStore keeps leases in PostgreSQL, through database/sql. An SQLStore is like a [Store] without the
-// method Watch, and its authority is not a [lease.Watcher]. When an SQLStore changes a lease, the server still notifies
-// the processes that watch the lease with a Store. The driver must accept placeholders such as $1, as pgx and lib/pq do. A request returns
-// when its context is done, even if the driver does not return, but its connection then stays in use. An
-// SQLStore is safe for use by several goroutines at once.
+// method Watch, and its authority is not a [lease.Watcher]. When an SQLStore changes a lease, the server still
+// notifies the processes that watch the lease with a Store. The driver must accept placeholders such as $1,
+// as pgx and lib/pq do. A request returns when its context is done, even if the driver does not return, but
+// its connection then stays in use. An SQLStore is safe for use by several goroutines at once.
 type SQLStore struct{ rows }
 
 // NewSQL returns an SQLStore that uses db. NewSQL sends no request. NewSQL returns a [*lease.FieldError] if
