@@ -90,6 +90,9 @@ func TestAbsenceDoesNotRecur(t *testing.T) {
 	if err != nil || again.Version == first.Version {
 		t.Errorf("the version is %s again, %v", again.Version, err)
 	}
+	if _, err := s.Swap(t.Context(), "x", first, first.Record); lease.CodeOf(err) != lease.ErrConflict {
+		t.Errorf("a swap of the absence before: %v", err)
+	}
 }
 
 // A swap raises the floor before it writes the record. So the floor is not below the epoch of a record
