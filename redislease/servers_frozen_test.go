@@ -99,7 +99,7 @@ func TestFrozenServerOfAClusterIsPassed(t *testing.T) {
 
 // One server of a cluster is frozen, and its replica takes its place. No lease is lost: the renewals that wait for the
 // frozen server go to the replica.
-func TestFrozenServerOfAClusterIsReplaced(t *testing.T) {
+func TestLeavesAMemberThatIsFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
 	}

@@ -23,11 +23,11 @@ type double struct {
 	harm     atomic.Pointer[func(*http.Request) harm] // decides what happens to a request; nil: nothing
 	ignores  string                                   // a header that the service ignores
 	requests atomic.Int64
-	between  func() // what happens before a repeated request arrives again
+	writes   atomic.Int64 // that were granted
+	between  func()       // what happens before a repeated request arrives again
 
 	mu      sync.Mutex
 	objects map[string]stored
-	writes  int           // how many writes were granted
 	ahead   time.Duration // of the clock of the service
 }
 
@@ -150,7 +150,7 @@ func (d *double) serve(w http.ResponseWriter, r *http.Request, data []byte) {
 	default:
 		o = stored{bytes.Clone(data), time.Now().Add(d.ahead)}
 		d.objects[key] = o
-		d.writes++
+		d.writes.Add(1)
 		w.Header().Set("ETag", etag(o))
 	}
 }

@@ -62,11 +62,11 @@ func TestOutcomes(t *testing.T) {
 		others(c.before)
 		d.between = func() { others(c.between) }
 		d.harmWrites(c.what, 1)
-		sent, written := requests.Load(), d.writes+c.between
+		sent, written := requests.Load(), int(d.writes.Load())+c.between
 		if _, err = s.Swap(t.Context(), "job", old, next); err != nil && lease.CodeOf(err) == 0 && !shorthand.Permanent(err) {
 			err = errUnknown
 		}
-		sent, written = requests.Load()-sent, d.writes-written
+		sent, written = requests.Load()-sent, int(d.writes.Load())-written
 		if !errors.Is(err, c.want) || sent != c.requests || written != c.writes {
 			t.Errorf("%+v: %v, with %d requests and %d writes", c, err, sent, written)
 		}

@@ -25,9 +25,9 @@ import (
 var service = flag.String("s3.url", "", "test the service of this bucket, such as s3://BUCKET/PREFIX?region=REGION")
 
 var (
-	idA, idB                = shorthand.IDA, shorthand.IDB
-	acquire, renew, release = shorthand.Acquire, shorthand.Renew, shorthand.Release
-	do                      = shorthand.Do
+	idA, idB       = shorthand.IDA, shorthand.IDB
+	acquire, renew = shorthand.Acquire, shorthand.Renew
+	do             = shorthand.Do
 )
 
 func TestMain(m *testing.M) {
