@@ -171,9 +171,10 @@ func (s *Store) read(ctx context.Context, name string, f reading) (e Entry, sent
 // above [Options.Floor].
 //
 // Swap does not write the field Until of the new record. Instead, it writes how much time is left until then,
-// rounded up to a multiple of 1 ms, and at least 1 ms. The time of a lease that is granted or renewed counts from
-// old.Now, so that a request that waits for the Gate does not shorten the lease. If [lease.CheckName] rejects the name, or if
-// [lease.Record.ValidateAfter] rejects the new record, Swap returns the error and sends no request.
+// rounded up to a multiple of 1 ms, and at least 1 ms. The time of a lease that is granted or renewed counts
+// from old.Now, so that a request that waits for the Gate does not shorten the lease. If [lease.CheckName]
+// rejects the name, or if [lease.Record.ValidateAfter] rejects the new record, Swap returns the error and
+// sends no request.
 func (s *Store) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
 	if err := CheckSwap(name, old, next); err != nil {
 		return lease.Snapshot{}, err
