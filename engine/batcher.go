@@ -58,8 +58,10 @@ type result[A any] struct {
 	err    error
 }
 
-// patience is how long a request with several renewals may take if one of their callers has no deadline.
-const patience = 30 * time.Second
+// patience is how long a caller without a deadline waits for a request with several renewals. If this were much
+// longer than the RequestTimeout of other callers, the requests of such callers to a silent server would hold
+// up all others.
+const patience = 5 * time.Second
 
 // Do sends a renewal of the named lease, and returns the answer. If ctx ends before there is an answer, Do
 // returns the error of ctx. Unless the error wraps [lease.ErrUnsent], the server may still carry out the
@@ -196,6 +198,7 @@ func (b *Batcher[Q, A]) sendNext() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
+	pass.ctx = ctx
 	answers, err := b.Send(ctx, pass, queries)
 	b.resize(time.Since(sent), patience)
 	for i, w := range batch {

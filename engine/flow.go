@@ -65,8 +65,8 @@ func (f *flow) waiting() bool { return f.urgent.len()+f.other.Len() > 0 }
 // server usually fails, and its lease cannot be renewed until the request has timed out. So the flow sends
 // only probes, one in each quarter of the patience.
 //
-// A request that fails early does not make the server silent. For example, a server that is down refuses
-// connections at once.
+// A request that fails early does not make the server silent, unless its caller has given up. For example, a
+// server that is down refuses connections at once.
 func (f *flow) silent(now time.Time) bool {
 	return !f.unanswered.IsZero() && now.Sub(f.unanswered) >= max(f.pause(), 2*f.took)
 }
@@ -142,6 +142,7 @@ func (f *flow) takeBack(urgent bool) {
 	if f.last.Equal(f.unanswered) {
 		f.unanswered = time.Time{}
 	}
+	f.last = time.Time{} // the next probe need not wait
 	f.over(urgent)
 }
 
@@ -162,7 +163,8 @@ func (f *flow) giveUp(w *waiter) bool {
 }
 
 // The method leave must be called when a request has ended. It adapts the limit, and sends the next requests.
-func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
+// The parameter early is true if the request has failed although its caller was still waiting.
+func (f *flow) leave(now, sent time.Time, urgent, answered, early bool) {
 	f.over(urgent)
 	switch {
 	case answered:
@@ -177,7 +179,7 @@ func (f *flow) leave(now, sent time.Time, urgent, answered bool) {
 		// limit is halved repeatedly while the server is silent, until only a few requests are sent.
 		f.limit, f.cut = max(min(fewest, float64(f.most)), f.limit/2), now
 	}
-	if !answered && now.Sub(sent) < f.pause() { // the request failed early
+	if early && now.Sub(sent) < f.pause() {
 		f.unanswered = time.Time{}
 		if f.underWay > 0 {
 			f.unanswered = now

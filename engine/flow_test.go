@@ -147,7 +147,7 @@ func TestFlowIsAsPlain(t *testing.T) {
 				if i := pick("under way"); i >= 0 {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
-					f.leave(now, sent[w], w.urgent, true)
+					f.leave(now, sent[w], w.urgent, true, false)
 					p.since = nil
 					p.answered, p.limit = now, min(float64(most), p.limit+1/p.limit)
 					if took := now.Sub(r.sent); p.took == 0 {
@@ -161,11 +161,12 @@ func TestFlowIsAsPlain(t *testing.T) {
 				if i := pick("under way"); i >= 0 {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
-					f.leave(now, sent[w], w.urgent, false)
+					early := rapid.Bool().Draw(t, "early")
+					f.leave(now, sent[w], w.urgent, false, early)
 					if p.answered.Before(r.sent) && p.cut.Before(r.sent) {
 						p.limit, p.cut = max(min(4, float64(most)), p.limit/2), now
 					}
-					if now.Sub(r.sent) < plainPatience/4 { // the request failed early
+					if early && now.Sub(r.sent) < plainPatience/4 {
 						if p.since = nil; p.count("under way", true)+p.count("under way", false) > 0 {
 							p.since = []time.Time{now}
 						}

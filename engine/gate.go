@@ -112,13 +112,13 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	w.deadline, _ = ctx.Deadline()
 	g.mu.Lock()
 	w.calm = g.room.half(r.Name)
-	if r.patience > 0 {
+	if r.Urgent && r.patience > 0 {
 		g.flow.follow(r.patience)
 	}
 	if g.flow.arrive(now, w) {
 		g.mu.Unlock()
 		tasks.Sent(ctx)
-		return Pass{g, r, now, w.probe}, nil
+		return Pass{g, r, ctx, now, w.probe}, nil
 	}
 	g.wake(now)
 	g.mu.Unlock()
@@ -127,7 +127,7 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 	case sent := <-w.turn:
 		if now = time.Now(); sent {
 			tasks.Sent(ctx)
-			return Pass{g, r, now, w.probe}, nil
+			return Pass{g, r, ctx, now, w.probe}, nil
 		}
 		err = ErrTooLate
 	case <-ctx.Done():
@@ -205,6 +205,7 @@ func growStack(i int) byte {
 type Pass struct {
 	gate    *Gate
 	request Request
+	ctx     context.Context // of the caller of Enter
 	sent    time.Time
 	probe   bool // the server is silent, so that the request will probably fail
 }
@@ -228,7 +229,8 @@ func (p Pass) Leave(answered bool) {
 	if answered {
 		p.gate.room.answered(now, p.request.Renewals, p.request.Others, (p.gate.behind > 0 || p.gate.flow.waiting()) && !p.request.Partial)
 	}
-	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered)
+	early := !answered && p.ctx.Err() == nil // otherwise the request has failed because its caller did not wait for longer
+	p.gate.flow.leave(now, p.sent, p.request.Urgent, answered, early)
 	p.gate.wake(now)
 }
 

@@ -44,7 +44,8 @@ func newConnector(function string, c *mysql.Config) (connector, error) {
 	}
 	c.InterpolateParams, c.MultiStatements = true, true // so that a request takes one round trip
 	c.ClientFoundRows, c.ParseTime = false, false
-	c.RejectReadOnly = true // if the server is read-only, the driver closes the connection, and returns driver.ErrBadConn
+	c.CheckConnLiveness = true // so that a connection that has broken meanwhile is not used
+	c.RejectReadOnly = true    // if the server is read-only, the driver closes the connection, and returns driver.ErrBadConn
 	inner, err := mysql.NewConnector(c)
 	return connector{inner, c.Timeout}, err
 }

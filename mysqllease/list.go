@@ -33,6 +33,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 				if err := scanRow(&r, scan, &name); err != nil {
 					return err
 				}
+				if r.State == "" {
+					r.State = "empty" // an empty one would say that there is no row
+				}
 				snap, err := s.snapshot(name, r)
 				page = append(page, engine.Listed{Entry: engine.ListEntry(name, snap), Err: err})
 				return nil

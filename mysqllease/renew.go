@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -51,13 +53,13 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	err := s.send(ctx, func(c *sql.Conn) error {
 		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
 	})
-	pass.Leave(ctx.Err() == nil)
+	pass.Leave(ctx.Err() == nil && !errors.Is(err, errNoConnection))
 	if err != nil {
 		return nil, err
 	}
 	var renewed [][2]int64 // the index of a renewal, and its time
 	if err := json.Unmarshal([]byte(answer), &renewed); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lease_renew answers %.20q: %w; call mysqllease.Migrate", answer, err)
 	}
 	times := make([]int64, len(all))
 	for _, r := range renewed {

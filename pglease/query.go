@@ -96,10 +96,15 @@ func (s *rows) once(u *use, st statement) error {
 	u.users.Add(1)
 	err := s.db.queryRow(u.ctx, u.end, st.sql, st.args, st.dest)
 	var connect *connectError
-	if errors.As(err, &connect) {
+	switch {
+	case errors.As(err, &connect):
 		connect.before = s.connected.Load()
-	} else if !errors.As(err, new(*busyError)) {
+		u.unconnected.Store(true)
+	case errors.As(err, new(*busyError)):
+		u.unconnected.Store(true)
+	default:
 		s.connected.Store(true)
+		u.unconnected.Store(false)
 	}
 	return err
 }
@@ -108,13 +113,14 @@ func (s *rows) once(u *use, st statement) error {
 // occupies a connection. That can take longer than the context of the request, because some drivers do not
 // return when a context ends. Such a request counts as not answered.
 type use struct {
-	ctx   context.Context
-	pass  engine.Pass
-	users atomic.Int32
+	ctx         context.Context
+	pass        engine.Pass
+	users       atomic.Int32
+	unconnected atomic.Bool // whether the last attempt got no connection, so that no server has answered
 }
 
 func (u *use) end() {
 	if u.users.Add(-1) == 0 {
-		u.pass.Leave(u.ctx.Err() == nil)
+		u.pass.Leave(u.ctx.Err() == nil && !u.unconnected.Load())
 	}
 }

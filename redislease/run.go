@@ -61,7 +61,7 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, c 
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	}
 }
