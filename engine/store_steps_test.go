@@ -9,7 +9,7 @@ import (
 	"github.com/fencedlease/lease/engine"
 )
 
-// A step waits, and then a process sends a request, whose answer must have the code. What is zero is not checked.
+// A step waits, and then a process sends a request, whose answer must have the code. A field that is zero is not checked.
 type step struct {
 	wait time.Duration
 	by   int // the process
