@@ -3,15 +3,11 @@ package enginetest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
-	"sync/atomic"
 	"time"
 )
 
@@ -121,22 +117,4 @@ func (p *Process) End() error {
 		p.Kill()
 		return fmt.Errorf("enginetest: process %d did not end when it was told to", p.Pid())
 	}
-}
-
-var lastPort atomic.Uint32
-
-// FreeAddress returns an unused address of the loopback interface. If a server that listens on this address
-// is down, the address stays free. There are two reasons for this: FreeAddress returns each port only once,
-// and operating systems do not use ports of this range for outgoing connections. The port number plus 10,000
-// stays free as well, for a Redis server in a cluster.
-func FreeAddress() (string, error) {
-	const first, ports = 15_000, 7_500
-	lastPort.CompareAndSwap(0, rand.Uint32()) // the first port is random, because other processes may start servers as well
-	for range ports {
-		address := fmt.Sprint("127.0.0.1:", first+lastPort.Add(1)%ports)
-		if l, err := net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("enginetest: there is no free port")
 }

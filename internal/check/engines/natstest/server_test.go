@@ -90,14 +90,40 @@ func (m *member) start() error {
 	if err != nil {
 		return err
 	}
+	failed := make(fatal, 1)
+	s.SetLoggerV2(failed, false, false, false)
 	go s.Start() // ends with stop
-	if !s.ReadyForConnections(30 * time.Second) {
-		s.Shutdown()
-		return fmt.Errorf("NATS at %s is not ready after 30s", m.Client)
+	for range 300 {
+		if s.ReadyForConnections(100 * time.Millisecond) {
+			m.server = s
+			return nil
+		}
+		select {
+		case err = <-failed:
+			s.Shutdown()
+			return fmt.Errorf("NATS at %s: %w", m.Client, err)
+		default:
+		}
 	}
-	m.server = s
-	return nil
+	s.Shutdown()
+	return fmt.Errorf("NATS at %s is not ready after 30s", m.Client)
 }
+
+// fatal is a logger that keeps the first error after which a server does not start, and nothing else.
+type fatal chan error
+
+func (f fatal) Fatalf(format string, v ...any) {
+	select {
+	case f <- fmt.Errorf(format, v...):
+	default:
+	}
+}
+
+func (fatal) Noticef(string, ...any) {}
+func (fatal) Warnf(string, ...any)   {}
+func (fatal) Errorf(string, ...any)  {}
+func (fatal) Debugf(string, ...any)  {}
+func (fatal) Tracef(string, ...any)  {}
 
 // stop ends the member. If it is a leader, it first steps down.
 func (m *member) stop() {
