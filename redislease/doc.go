@@ -141,7 +141,7 @@
 // A program that uses leases needs these permissions:
 //
 //	ACL SETUSER worker on >secret ~lease:* ~lease-floor:* &lease-signal:*
-//	    +evalsha +eval +time +exists +hset +hmget +hgetall +pexpire +pexpireat +persist
+//	    +evalsha +eval +time +exists +hset +hmget +hgetall +hlen +pexpire +pexpireat +persist
 //	    +publish +subscribe +info +scan +wait
 //
 // [Store.List] needs +scan, [Store.Watch] needs +subscribe, [Options.Replicas] needs +wait, and the check of

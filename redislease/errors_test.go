@@ -136,14 +136,14 @@ func TestErrors(t *testing.T) {
 }
 
 // permissions lists the permissions in the package documentation.
-var permissions = []string{"+evalsha", "+eval", "+hset", "+hmget", "+hgetall", "+exists", "+time", "+pexpire", "+pexpireat", "+persist",
+var permissions = []string{"+evalsha", "+eval", "+hset", "+hmget", "+hgetall", "+hlen", "+exists", "+time", "+pexpire", "+pexpireat", "+persist",
 	"+publish", "+subscribe", "+info", "+scan", "+wait", "~lease:*", "~lease-floor:*", "&lease-signal:*"}
 
 // Each permission is needed. If a permission is missing, the error names the permission.
 func TestPermissions(t *testing.T) {
 	p := newPair(t)
 	server := p.primary
-	user := func(t *testing.T, rules []string) *redislease.Store {
+	user := func(t *testing.T, rules []string) func() *redislease.Store {
 		name := fmt.Sprint("user", time.Now().UnixNano())
 		args := []any{"acl", "setuser", name, "on", ">secret", "resetchannels"}
 		for _, rule := range rules {
@@ -152,16 +152,21 @@ func TestPermissions(t *testing.T) {
 		if _, err := server.Do(t.Context(), args...); err != nil {
 			t.Fatal(err)
 		}
-		return store(t, client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = name, "secret" }), &redislease.Options{Replicas: 1})
+		c := client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = name, "secret" })
+		return func() *redislease.Store { return store(t, c, &redislease.Options{Replicas: 1}) }
 	}
-	// everything calls all methods of a store.
-	everything := func(s *redislease.Store) error {
+	// everything calls all methods of a store, and renews a lease that another store has renewed.
+	everything := func(open func() *redislease.Store) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		a := s.Authority()
+		s, other := open(), open()
 		name := fmt.Sprint("x", time.Now().UnixNano())
-		for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), acquire(idA, lease.Infinite), {Action: lease.ActionBreak}, acquire(idB, time.Minute), release(idB)} {
-			if _, err := a.Do(ctx, name, req); err != nil {
+		for i, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), renew(idA), acquire(idA, lease.Infinite), {Action: lease.ActionBreak}, acquire(idB, time.Minute), release(idB)} {
+			from := s
+			if i == 1 {
+				from = other
+			}
+			if _, err := from.Authority().Do(ctx, name, req); err != nil {
 				return err
 			}
 		}
