@@ -31,5 +31,5 @@
 // # Watches
 //
 // S3 cannot notify its clients, so a watch reads the object every [Options.PollInterval]. It signals every
-// change except renewals.
+// change except renewals. A renewal that was delayed on its way can be signalled, too.
 package s3lease

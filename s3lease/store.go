@@ -24,8 +24,9 @@ const DefaultPollInterval = 5 * time.Second
 // Options configure a [Store]. A nil *Options means the defaults. A zero field means its default.
 type Options struct {
 	// Prefix is the beginning of the keys of all objects of the Store. Stores with the same bucket and Prefix
-	// share their leases. A Prefix consists of the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and ends
-	// with a slash. Default: [DefaultPrefix].
+	// share their leases. A Prefix has at most 200 of the characters a-z, A-Z, 0-9, '-', '_', '.' and '/', and
+	// ends with a slash. Neither a '.' nor a '/' may follow a '/' or stand at the beginning. Default:
+	// [DefaultPrefix].
 	Prefix string
 
 	// PollInterval is the time from one read of a watched object to the next, at least 10 ms. The service
@@ -42,7 +43,8 @@ type Options struct {
 // closed. In addition to what engine.Store documents:
 //
 //   - Load creates the object of a lease if it does not exist.
-//   - Watch signals a change after at most [Options.PollInterval] and the time of one request. Failed
+//   - Watch signals a change after at most [Options.PollInterval] and the time of the requests: a Store reads
+//     at most 16 watched objects at a time. Failed
 //     requests do not end a watch, but its context does, and an error that a retry cannot fix.
 //   - List takes one request for each 1,000 objects, and one more for each object.
 type Store struct{ *engine.Store }
@@ -70,7 +72,7 @@ func New(client *s3.Client, bucket string, o *Options) (*Store, error) {
 	case bucket == "":
 		return nil, fields.Missing("New.bucket")
 	case !validPrefix.MatchString(b.prefix) || len(b.prefix) > mostKey:
-		return nil, engine.OptionError("Prefix", strconv.Quote(o.Prefix), "must be at most 200 letters, digits, '-', '_', '.' and '/', and end with a slash")
+		return nil, engine.OptionError("Prefix", strconv.Quote(o.Prefix), "must be at most 200 letters, digits, '-', '_', '.' and '/', end with a slash, and have no '.' or '/' at the beginning or after a '/'")
 	case b.Every < 10*time.Millisecond:
 		return nil, engine.OptionError("PollInterval", o.PollInterval.String(), "must be at least 10ms")
 	}

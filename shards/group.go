@@ -76,8 +76,9 @@ func New(a lease.Authority, prefix string, o *Options) (*Group, error) {
 // [ErrMoving], [ErrRemoved], [ErrStopping] or a [*lease.LostError]. If the work returns earlier, Run calls
 // the function again after a pause. The pause is Session.Duration/32 at first, and doubles each time until it
 // is Session.Duration. After five errors in a row, Run releases the shard, so that another process can take
-// it, and does not take the shard again for eight times Session.Duration. If a call of this function panics,
-// Run releases the lease of its shard, and the panic ends the process.
+// it, and does not take the shard again for eight times Session.Duration. If there is no other process, Run
+// keeps the shard instead. If a call of this function panics, Run releases the lease of its shard, and the
+// panic ends the process.
 //
 // When ctx has ended, Run ends all work, and releases the lease of each shard as soon as its work has
 // returned. Run returns nil when all leases are released and all calls of both functions have returned. Run

@@ -26,8 +26,8 @@ type machine struct {
 	shards     map[string]*history
 	quarantine quarantine
 	seen       snapshot
-	polls      int       // number of lists, including those that failed
-	lists      int       // number of lists that have succeeded
+	polls      int       // including those whose list failed; at the first one, the others do not know this process yet
+	lists      int       // polls whose list succeeded; before the first one, this process knows nothing about the shards
 	breaksFrom time.Time // this process breaks no lease before this time, because other processes may still count fewer shards
 	order      uint64    // of the shard that was taken last
 	balanced   bool
@@ -95,7 +95,8 @@ func (m *machine) workBegan(name string, now time.Time) {
 }
 
 const (
-	// mostFailures is the number of errors in a row after which another process should work on the shard.
+	// mostFailures is the number of errors in a row after which another process, if there is one, should work on
+	// the shard.
 	mostFailures = 5
 
 	// The constant cooldownOfWork is a number of Durations. If the work on a shard has failed in a process,

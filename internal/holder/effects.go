@@ -53,6 +53,7 @@ func (c call) isCleanup() bool {
 	return c.op == OpRelease || c.op == OpReleaseUncertain || c.refused != nil
 }
 
+// An Op is what the caller of a Session asks for.
 type Op uint8
 
 const (

@@ -72,8 +72,8 @@ type commands struct {
 }
 
 // A request is stuck if the Session has given it up and it has not returned yet. While mostStuck or
-// more are stuck, no request is sent. Their number can exceed mostStuck by one, because a command and a
-// renewal that are in flight beside a stuck request can get stuck too.
+// more are stuck, no request is sent. Their number can exceed mostStuck, because requests that are in flight
+// beside a stuck request can get stuck too.
 const mostStuck = 2
 
 var (

@@ -59,7 +59,7 @@ func TestNoErrorHasTheSignature(t *testing.T) {
 	}
 }
 
-// If a proxy removes ETags, azlease does not panic.
+// If a proxy removes ETags, azlease does not panic, and each request has an answer or an error.
 func TestAnswersWithoutETag(t *testing.T) {
 	d := newDouble(t, nil)
 	do(t, d.open(t), "known", acquire(idA, time.Minute), 0)
@@ -72,7 +72,9 @@ func TestAnswersWithoutETag(t *testing.T) {
 			return resp, err
 		}))
 		for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), change(idA, idB), reads, {Action: lease.ActionWrite, ID: idA}, breaks(time.Minute), renew(idA), release(idA)} {
-			_, _ = leases.Do(t.Context(), "known", req)
+			if r, err := leases.Do(t.Context(), "known", req); err == nil && r.Now.IsZero() {
+				t.Errorf("without ETags of %s, %v has neither a time nor an error", strip, req)
+			}
 		}
 		_, _ = leases.Do(t.Context(), "new after "+strip, acquire(idA, time.Minute))
 	}
