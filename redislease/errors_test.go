@@ -135,7 +135,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// permissions lists the permissions in the package documentation.
+// permissions lists the permissions in README.md, without those of a guard.
 var permissions = []string{"+evalsha", "+eval", "+hset", "+hmget", "+hgetall", "+hlen", "+exists", "+time", "+pexpire", "+pexpireat", "+persist",
 	"+publish", "+subscribe", "+info", "+scan", "+wait", "~lease:*", "~lease-floor:*", "&lease-signal:*"}
 
