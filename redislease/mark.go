@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/fencing"
 )
 
@@ -74,7 +75,7 @@ func (m Mark) Advance(ctx context.Context, tok lease.Token) (lease.Token, error)
 	if err := m.check(); err != nil {
 		return "", err
 	}
-	err := advance.Run(ctx, m.client, []string{m.key}, string(tok)).Err()
+	_, err := m.run(ctx, advance, []string{m.key}, string(tok))
 	newer, err := m.newer("advance", err)
 	if err != nil {
 		return "", err
@@ -100,7 +101,8 @@ func NewScript(lua string) *Script {
 //   - If the mark is malformed and greater than tok in string order, Run returns an error with the Code
 //     [lease.ErrCorrupt].
 //
-// After any other error, it is unknown whether the script has run. If a connection breaks, the Redis client
+// After any other error, it is unknown whether the script has run. If ctx ends, Run returns at once, and the
+// script can still run later, unless a newer token has raised the mark by then. If a connection breaks, the Redis client
 // can run the script a second time, unless MaxRetries of the client is -1.
 func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string, args ...any) (any, error) {
 	if err := tok.Validate(); err != nil {
@@ -109,7 +111,7 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	result, err := s.script.Run(ctx, m.client, append([]string{m.key}, keys...), append([]any{string(tok)}, args...)...).Result()
+	result, err := m.run(ctx, s.script, append([]string{m.key}, keys...), append([]any{string(tok)}, args...)...)
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
@@ -121,6 +123,12 @@ func (s *Script) Run(ctx context.Context, m Mark, tok lease.Token, keys []string
 		return nil, &fencing.StaleError{Shown: tok, Seen: newer}
 	}
 	return result, nil
+}
+
+// The method run runs a script. It returns when ctx ends, although most clients then go on waiting for the
+// server.
+func (m Mark) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	return engine.Call(ctx, func() (any, error) { return script.Run(ctx, m.client, keys, args...).Result() })
 }
 
 // The method newer returns the mark if a script refused a token because the mark is greater. The parameter

@@ -1,6 +1,7 @@
 package redislease_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
@@ -62,6 +64,32 @@ func TestMark(t *testing.T) {
 	nothing := redislease.NewScript("return nil")
 	if got, err := nothing.Run(ctx, mark, lease.TokenOf(12), nil); got != nil || err != nil {
 		t.Errorf("a script that returns nothing: %v, %v", got, err)
+	}
+}
+
+// A holder that has to stop is not held up by a server that does not answer.
+func TestMarkReturnsWhenItsContextEnds(t *testing.T) {
+	s := ownServer(t)
+	mark := redislease.NewMark(client(t, s.Addr()), "mark")
+	if err := fencing.Advance(t.Context(), mark, lease.TokenOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]func(context.Context) error{
+		"Advance": func(ctx context.Context) error { return fencing.Advance(ctx, mark, lease.TokenOf(2)) },
+		"Run": func(ctx context.Context) error {
+			_, err := put.Run(ctx, mark, lease.TokenOf(2), []string{"data"}, "x")
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		if err := f(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+			t.Errorf("%s returns %v after %v", name, err, time.Since(began))
+		}
+		cancel()
 	}
 }
 
