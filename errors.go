@@ -107,7 +107,7 @@ var codeTexts = [codes]string{
 	ErrNoProgress:    "the work made no progress",
 	ErrReleased:      "the lease was released",
 	ErrNotHeld:       "the lease is not held",
-	ErrClosed:        "already closed",
+	ErrClosed:        "the Session or the store is closed",
 }
 
 // Refusal reports whether c means that a request was refused because of the state of the lease, and not

@@ -285,6 +285,7 @@ func TestArguments(t *testing.T) {
 	_, err := session.AcquireWait(t.Context(), nil, nil)
 	refuses("AcquireWait.l", lease.ErrOption, err)
 	refuses("Run.l", lease.ErrOption, session.Run(t.Context(), nil, idle, nil))
+	refuses("Run.l", lease.ErrOption, session.Run(t.Context(), (*session.Session)(nil), idle, nil))
 	refuses("Run.f", lease.ErrOption, session.Run(t.Context(), acquired(t, free{}, nil), nil, nil))
 }
 

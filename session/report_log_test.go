@@ -88,6 +88,23 @@ func TestLogOfWaiting(t *testing.T) {
 	})
 }
 
+// Work that releases its lease, or hands it over, and returns the cause of its context, has not failed.
+func TestLogOfWorkThatReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, book := overMemory().open(t, nil), newLogbook()
+		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+			_ = h.Release(ctx)
+			return context.Cause(ctx)
+		}, &session.RunOptions{Logger: slog.New(book)})
+		if !errors.Is(err, lease.ErrReleased) {
+			t.Errorf("Run returns %v", err)
+		}
+		if lines := book.lines(`level=INFO msg="lease: term ended"`); len(lines) != 1 {
+			t.Errorf("the end is not in\n%s", book.out.String())
+		}
+	})
+}
+
 // A call returns after the Logger has its last record, because the program may exit then.
 func TestLogOfCallThatReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -239,6 +239,8 @@ func TryRun(ctx context.Context, l lease.Lease, f func(ctx context.Context, tok 
 // AcquireWait tries to acquire the lease until an attempt is granted, and returns the fencing token. If l is
 // a [Session] that already holds the lease, AcquireWait returns its token at once.
 //
+// While a call of [Run] or [TryRun] uses the Session, AcquireWait returns a [*lease.FieldError].
+//
 // Once AcquireWait has acquired the lease, it is renewed until Release is called, even after ctx has ended.
 // Do the work under the context of [lease.WhileHeld]. When the work is done, call the function that WhileHeld
 // has returned, and then Release. Do not call [Run] or [TryRun] with the same Lease meanwhile, because each
@@ -255,6 +257,9 @@ func AcquireWait(ctx context.Context, l lease.Lease, o *RunOptions) (lease.Token
 		return "", err
 	}
 	defer r.flush()
+	if r.session != nil && r.session.running.Load() {
+		return "", r.inUse("AcquireWait.l")
+	}
 	tok, unknown, err := r.contend(ctx)
 	if unknown {
 		released := r.lease.ReleaseUncertain(ctx) // sends the release, and does not wait if ctx is done
@@ -286,7 +291,10 @@ func (r *runner) flush() {
 
 func newRunner(ctx context.Context, name string, l lease.Lease, f func(context.Context, lease.Token) error, o *RunOptions) (*runner, error) {
 	needContext(ctx, name)
-	var s *Session
+	s, isSession := l.(*Session)
+	if isSession && s == nil {
+		l = nil
+	}
 	if l != nil {
 		s = subjectOf(l).self()
 	}
@@ -346,7 +354,7 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 			err = holder.Join(err, r.release(ctx))
 		}
 		level := slog.LevelInfo
-		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil {
+		if errors.Is(err, lease.ErrLost) || err != nil && ctx.Err() == nil && !errors.Is(err, lease.ErrReleased) {
 			level = slog.LevelWarn
 		}
 		r.record(level, "lease: term ended", "err", err, "token", tok)

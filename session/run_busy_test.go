@@ -32,6 +32,9 @@ func TestRunOfABusySession(t *testing.T) {
 			if ran, err := session.TryRun(ctx, h, never, nil); ran || err != nil {
 				t.Errorf("TryRun returns %v, %v", ran, err)
 			}
+			if tok, err := session.AcquireWait(ctx, h, nil); tok != "" || !errors.As(err, &field) || field.Field != "AcquireWait.l" {
+				t.Errorf("AcquireWait returns %q, %v", tok, err)
+			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
 			if ran, err := session.TryRun(ended, h, never, nil); ran || !errors.Is(err, context.Canceled) {
