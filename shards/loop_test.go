@@ -193,9 +193,9 @@ func TestNewRefuses(t *testing.T) {
 	a := memory.New(nil).Authority()
 	for name, o := range map[string]*Options{
 		"Options.Interval": {Interval: 5}, "Options.Grace": {Grace: 5}, "Options.Weight": {Weight: -1}, "Options.Max": {Max: -1},
-		"Options.Session.Duration": {Session: &session.Options{Duration: lease.Infinite}},
-		"Options.Session.TakeOver": {Session: &session.Options{TakeOver: true, Owner: "x"}},
-		"Options.RetryDelay":       {Session: &session.Options{RetryDelay: -1}},
+		"Options.Session.Duration":   {Session: &session.Options{Duration: lease.Infinite}},
+		"Options.Session.TakeOver":   {Session: &session.Options{TakeOver: true, Owner: "x"}},
+		"Options.Session.RetryDelay": {Session: &session.Options{RetryDelay: -1}},
 	} {
 		_, err := New(a, "p/", o)
 		if e := (*lease.FieldError)(nil); !errors.As(err, &e) || e.Field != name || strings.Contains(err.Error(), "\n") {

@@ -57,7 +57,7 @@ func (o *Options) complete() (*Options, error) {
 	if o != nil {
 		c = *o
 	}
-	s, err := c.Session.Complete()
+	s, err := member.CompleteSession(c.Session)
 	if err != nil {
 		return nil, err
 	}

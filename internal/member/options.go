@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -40,6 +41,24 @@ func SessionRules(s *session.Options, maxOwner int, finite, takeOver string) []R
 		{s.TakeOver, "Session.TakeOver", s.TakeOver, "must be false, because " + takeOver},
 		{len(s.Owner) > maxOwner, "Session.Owner", fmt.Sprintf("%d bytes", len(s.Owner)), fmt.Sprintf("must have at most %d bytes", maxOwner)},
 	}
+}
+
+// CompleteSession completes the options of the leases of a group. Its errors name the field Options.Session.
+func CompleteSession(o *session.Options) (*session.Options, error) {
+	c, err := o.Complete()
+	if err == nil {
+		return c, nil
+	}
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	for _, err := range errs {
+		if bad := (*lease.FieldError)(nil); errors.As(err, &bad) {
+			bad.Field = strings.Replace(bad.Field, "Options.", "Options.Session.", 1)
+		}
+	}
+	return nil, errors.Join(errs...)
 }
 
 // AtLeast returns the rule that a time has at least a millisecond. The text or names another value that is
