@@ -82,8 +82,8 @@ func Open(path string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path == "" {
-		return nil, &lease.FieldError{Field: "Open.path", Value: `""`, Bound: "must be the path of a file", Code: lease.ErrOption}
+	if path == "" || path == ":memory:" {
+		return nil, &lease.FieldError{Field: "Open.path", Value: strconv.Quote(path), Bound: "must be the path of a file; package memory has leases without a file", Code: lease.ErrOption}
 	}
 	s := &Store{limits: o.Limits, floor: lowest, logs: defaultLogLimits, ended: make(chan struct{})}
 	s.watches.Every, s.watches.Read = pollInterval, s.poll

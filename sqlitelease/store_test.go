@@ -353,6 +353,11 @@ func TestRefusedFiles(t *testing.T) {
 	if n := query(t, other, "select group_concat(name) || (select journal_mode from pragma_journal_mode) from sqlite_schema"); n != "lease,customers,sqlite_sequencedelete" {
 		t.Errorf("Open has changed a database of another program: %s", n)
 	}
+	for _, path := range []string{"", ":memory:"} {
+		if _, err := sqlitelease.Open(path, nil); lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), "Open.path") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
 	for field, o := range map[string]*sqlitelease.Options{
 		"Options.Floor":              {Floor: "x"},
 		"Options.Limits.MinDuration": {Limits: lease.Limits{MinDuration: -1}},
