@@ -19,8 +19,8 @@
 //   - [Tamper] changes the records that a store returns.
 //
 // A Session renews its lease at random times, so a test that uses a Session differs from run to run. To
-// repeat a run, set Rand in [session.Options] and in [session.RunOptions], for example to rand.NewChaCha8 of
-// math/rand/v2. Give each Session a seed of its own.
+// repeat a run, set Rand in [session.Options], for example to rand.NewChaCha8 of math/rand/v2. Give each
+// Session a seed of its own.
 //
 // A wrapper can be wrapped again. It implements an optional interface, such as [lease.Watcher], if the
 // wrapped value does. Every function that can block takes a context, and returns when that context is done.
