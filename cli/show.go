@@ -304,7 +304,7 @@ func enoughGrace(d time.Duration) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return o.RenewInterval + 2*o.RequestTimeout + o.StopWindow
+	return (o.RenewInterval + 2*o.RequestTimeout + o.StopWindow).Round(time.Millisecond)
 }
 
 func notHeld(name string) error {

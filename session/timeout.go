@@ -32,7 +32,11 @@ func timedOut(ctx context.Context, option string, limit time.Duration, err error
 }
 
 func (e *timeoutError) Error() string {
-	text := fmt.Sprintf("no answer within %v (%s)", e.limit, e.option)
+	limit := e.limit
+	if limit > 10*time.Millisecond {
+		limit = limit.Round(time.Millisecond) // a third of a Duration has many digits
+	}
+	text := fmt.Sprintf("no answer within %v (%s)", limit, e.option)
 	more := e.err.Error()
 	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
 		more = strings.TrimSuffix(strings.TrimSuffix(more, end.Error()), ": ")
