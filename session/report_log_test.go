@@ -88,6 +88,25 @@ func TestLogOfWaiting(t *testing.T) {
 	})
 }
 
+// Work that does not end with its context is reported once, after a StopWindow.
+func TestLogOfWorkThatGoesOn(t *testing.T) {
+	const text = `level=WARN msg="lease: the work goes on, although its context has ended" name=jobs/nightly for=5s`
+	synctest.Test(t, func(t *testing.T) {
+		for late, want := range map[time.Duration]int{4 * time.Second: 0, time.Hour: 1} {
+			h, book := overMemory().open(t, nil), newLogbook()
+			ctx, cancel := context.WithCancel(t.Context())
+			_ = session.Run(ctx, h, func(context.Context, lease.Token) error {
+				cancel()
+				time.Sleep(late)
+				return nil
+			}, &session.RunOptions{Logger: slog.New(book)})
+			if lines := book.lines(text); len(lines) != want {
+				t.Errorf("work that goes on for %v is reported %d times in\n%s", late, len(lines), book.out.String())
+			}
+		}
+	})
+}
+
 // Work that releases its lease, or hands it over, and returns the cause of its context, has not failed.
 func TestLogOfWorkThatReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -339,8 +339,10 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 	granted := r.clock.Now()
 	held, cancel := r.lease.WhileHeld(ctx)
 	r.record(slog.LevelInfo, "lease: term began", "token", tok)
+	returned := r.warnIfLate(held, tok)
 	defer func() { // runs even if f panics or ends its goroutine
 		ended := held.Err() != nil
+		returned()
 		cancel() // makes a Session detect a loss that it has not noticed yet
 		cause := context.Cause(held)
 		if r.session != nil && errors.Is(cause, lease.ErrStopWindow) {
@@ -368,6 +370,30 @@ func (r *runner) term(ctx context.Context, tok lease.Token, f func(context.Conte
 		err = context.Cause(held)
 	}
 	return takenOver, err
+}
+
+// warnIfLate writes a log record if the work goes on for a StopWindow after its context has ended, because
+// another holder can then work at the same time, and Run cannot return. The caller must call the returned
+// function when the work has returned.
+func (r *runner) warnIfLate(held context.Context, tok lease.Token) (returned func()) {
+	if r.session == nil || r.session.o.StopWindow < 0 {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(held, func() {
+		defer close(ended)
+		select {
+		case <-done:
+		case <-r.clock.After(r.session.o.StopWindow):
+			r.record(slog.LevelWarn, "lease: the work goes on, although its context has ended", "for", r.session.o.StopWindow, "token", tok)
+		}
+	})
+	return func() {
+		close(done)
+		if !stop() {
+			<-ended
+		}
+	}
 }
 
 // release releases the lease at the end of a term. The result does not include a loss, because the caller has
