@@ -54,27 +54,6 @@ func (c *town) beganIn(d time.Duration) int {
 	return c.works() - before
 }
 
-// Each shard moves at most twice in a rolling restart of all processes.
-func TestRollingRestart(t *testing.T) {
-	inTown(t, 100, func(c *town) {
-		procs, first := c.settle(5), map[string]uint64{}
-		for name, tok := range c.tokens {
-			first[name], _ = tok.Epoch()
-		}
-		for _, p := range procs {
-			p.leave()
-			c.expectBalance(interval+time.Second, "after a leave")
-			c.start(0, nil)
-			c.expectBalance(2*interval+time.Second, "after a start")
-		}
-		for name, tok := range c.tokens {
-			if n, _ := tok.Epoch(); n > first[name]+2 {
-				t.Errorf("%s has moved %d times", name, n-first[name])
-			}
-		}
-	})
-}
-
 // If the work does not return within Grace, the lease is broken. The holder has time to notice the break
 // before another process works with a newer token.
 func TestHungWork(t *testing.T) {
