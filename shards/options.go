@@ -69,18 +69,10 @@ func (o *Options) complete() (*Options, error) {
 		return nil, err
 	}
 	c.Session = s
-	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/6, time.Millisecond), member.MaxInterval)
-	}
-	if c.Weight == 0 {
-		c.Weight = 1
-	}
-	if c.Grace == 0 {
-		c.Grace = min(s.Duration, member.MaxInterval)
-	}
-	if c.Trace == nil {
-		c.Trace = new(Trace)
-	}
+	c.Interval = cmp.Or(c.Interval, min(max(s.Duration/6, time.Millisecond), member.MaxInterval))
+	c.Weight = cmp.Or(c.Weight, 1)
+	c.Grace = cmp.Or(c.Grace, min(s.Duration, member.MaxInterval))
+	c.Trace = cmp.Or(c.Trace, new(Trace))
 	if err := member.Check(append(member.SessionRules(s, maxOwner, "the shards of a process that has crashed become free", "each process has leases of its own"),
 		member.AtLeast("Interval", c.Interval, ""), member.AtMost("Interval", c.Interval),
 		member.AtLeast("Grace", c.Grace, ""), member.AtMost("Grace", c.Grace),

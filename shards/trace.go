@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -51,11 +52,7 @@ func (g *Group) send(reports ...report) {
 }
 
 func (g *Group) log(level slog.Level, text string, args ...any) {
-	to := g.o.Logger
-	if to == nil {
-		to = slog.Default()
-	}
-	to.Log(context.Background(), level, "shards: "+text, append(args, "prefix", g.prefix)...)
+	cmp.Or(g.o.Logger, slog.Default()).Log(context.Background(), level, "shards: "+text, append(args, "prefix", g.prefix)...)
 }
 
 func reportTaken(name string, tok lease.Token) report {
