@@ -62,17 +62,11 @@ func (o *Options) complete() (*Options, error) {
 		return nil, err
 	}
 	c.Session = s
-	if c.Interval == 0 {
-		c.Interval = min(max(s.Duration/12, time.Millisecond), member.MaxInterval)
-	}
-	if c.Grace == 0 {
-		c.Grace = s.Duration
-	}
+	c.Interval = cmp.Or(c.Interval, min(max(s.Duration/12, time.Millisecond), member.MaxInterval))
+	c.Grace = cmp.Or(c.Grace, s.Duration)
+	c.PriorityAfter = cmp.Or(c.PriorityAfter, 4*min(s.Duration, member.MaxInterval))
 	if c.Polled == nil {
 		c.Polled = func(error) {}
-	}
-	if c.PriorityAfter == 0 {
-		c.PriorityAfter = 4 * min(s.Duration, member.MaxInterval)
 	}
 	if err := member.Check(append(member.SessionRules(s, 900, "the slot of a process that has crashed becomes free", "each call of Run has a slot of its own"),
 		member.AtLeast("Interval", c.Interval, ""), member.AtMost("Interval", c.Interval), member.AtLeast("Grace", c.Grace, ""),
