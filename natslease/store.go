@@ -62,10 +62,7 @@ var validBucket = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // Any other error means that New could not get the configuration of the bucket. Call New again in that case.
 // [Open] returns a Store even if the server cannot be reached yet.
 func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error) {
-	if js == nil {
-		return nil, fields.Missing("New.js")
-	}
-	s, e, err := newStore(js, o)
+	s, e, err := newStore("New", js, o)
 	if err == nil {
 		err = e.checkOnce(ctx)
 	}
@@ -80,14 +77,14 @@ func New(ctx context.Context, js jetstream.JetStream, o *Options) (*Store, error
 // bucket, and return the errors of New until a check has succeeded. Open returns a [*lease.FieldError] if js
 // is nil or if an option is out of range.
 func Open(js jetstream.JetStream, o *Options) (*Store, error) {
-	if js == nil {
-		return nil, fields.Missing("Open.js")
-	}
-	s, _, err := newStore(js, o)
+	s, _, err := newStore("Open", js, o)
 	return s, err
 }
 
-func newStore(js jetstream.JetStream, o *Options) (*Store, *backend, error) {
+func newStore(function string, js jetstream.JetStream, o *Options) (*Store, *backend, error) {
+	if js == nil {
+		return nil, nil, fields.Missing(function + ".js")
+	}
 	if o == nil {
 		o = new(Options)
 	}
