@@ -37,16 +37,12 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				reading.Go(func() { found[i] = e.list(ctx, name) })
 			}
 			reading.Wait()
-			for i, name := range some {
-				l := found[i]
-				switch {
-				case l.absent:
-				case l.err == nil, lease.CodeOf(l.err) == lease.ErrCorrupt:
-					if !yield(engine.NamedEntry{Name: name, Entry: l.Entry}, l.err) {
-						return nil
-					}
-				default:
+			for _, l := range found {
+				if l.err != nil && lease.CodeOf(l.err) != lease.ErrCorrupt {
 					return l.err
+				}
+				if !l.absent && !yield(l.NamedEntry, l.err) {
+					return nil
 				}
 			}
 		}
@@ -55,12 +51,13 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 }
 
 type listed struct {
-	engine.Entry
+	engine.NamedEntry
 	absent bool
 	err    error
 }
 
-func (e *backend) list(ctx context.Context, name string) (l listed) {
+func (e *backend) list(ctx context.Context, name string) listed {
+	l := listed{NamedEntry: engine.NamedEntry{Name: name}}
 	l.err = e.gate.Do(ctx, engine.Request{}, func() error {
 		return e.readCurrent(ctx, encode(name), func(m message) (err error) {
 			if err := e.confirm(ctx, m.key, m.revision); err != nil {
