@@ -44,11 +44,11 @@ const mostWrites = 32
 func newBackend(js jetstream.JetStream, bucket string) *backend {
 	e := &backend{js: js, nc: js.Conn(), bucket: bucket, stream: "KV_" + bucket, api: jetstream.DefaultAPIPrefix, gate: engine.NewGate(mostWrites)}
 	e.checkOnce = engine.CheckOnce(e.checkStream)
-	switch o := js.Options(); { // the same rules as in package jetstream
-	case o.Domain != "":
-		e.api = "$JS." + o.Domain + ".API."
-		e.publishPrefix = e.api
-	case o.APIPrefix != "":
+	o := js.Options()
+	if o.Domain != "" { // the same rules as in package jetstream
+		o.APIPrefix = "$JS." + o.Domain + ".API."
+	}
+	if o.APIPrefix != "" {
 		e.api = strings.TrimSuffix(o.APIPrefix, ".") + "."
 		e.publishPrefix = e.api
 	}
@@ -110,7 +110,8 @@ func (e *backend) Revision(ctx context.Context) (int64, error) {
 }
 
 // readCurrent reads a key and calls f with the message. If f returns [lease.ErrConflict], readCurrent reads
-// the key again, because the message might be out of date.
+// the key again, because the message might be out of date. If ctx ends before that read is finished, the
+// error also tells the last conflict.
 func (e *backend) readCurrent(ctx context.Context, key string, f func(message) error) error {
 	ctx, cancel := e.withTimeout(ctx)
 	defer cancel()
@@ -120,26 +121,21 @@ func (e *backend) readCurrent(ctx context.Context, key string, f func(message) e
 		if err == nil {
 			err = f(m)
 		}
-		if !errors.Is(err, lease.ErrConflict) {
-			return e.addConflict(ctx, key, err, conflict)
+		if errors.Is(err, lease.ErrConflict) {
+			conflict = err
+			if err = pause(ctx, n); err == nil {
+				continue
+			}
 		}
-		conflict = err
-		if err := pause(ctx, n); err != nil {
-			return e.addConflict(ctx, key, err, conflict)
+		if err == nil || conflict == nil || ctx.Err() == nil {
+			return err
 		}
+		why := "the last answer was not current; check that no server is cut off from the leader"
+		if errors.Is(conflict, errBusy) {
+			why = "the last answer could not be confirmed, because " + conflict.Error()
+		}
+		return fmt.Errorf("natslease: read key %q of bucket %q: %w; %s", key, e.bucket, err, why)
 	}
-}
-
-// addConflict adds the last conflict to the error of a read if ctx ended before the read was finished.
-func (e *backend) addConflict(ctx context.Context, key string, err, conflict error) error {
-	if err == nil || conflict == nil || ctx.Err() == nil {
-		return err
-	}
-	why := "the last answer was not current; check that no server is cut off from the leader"
-	if errors.Is(conflict, errBusy) {
-		why = "the last answer could not be confirmed, because " + conflict.Error()
-	}
-	return fmt.Errorf("natslease: read key %q of bucket %q: %w; %s", key, e.bucket, err, why)
 }
 
 type message struct {
