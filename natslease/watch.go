@@ -40,12 +40,17 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 	}
 	call := e.call("watch", key, e.api+"CONSUMER.CREATE."+e.stream+".")
 	inbox := e.nc.NewInbox()
-	w := &watch{signals: make(chan struct{}, 1)}
-	var err error
-	if w.sub, err = e.nc.Subscribe(inbox, w.receive); err != nil {
+	watching, end := context.WithCancel(ctx)
+	w := &watch{signals: make(chan struct{}, 1), end: end, silent: time.AfterFunc(maxSilence, end)}
+	sub, err := e.nc.Subscribe(inbox, w.receive)
+	if err != nil {
+		end()
 		return nil, call.failed(err)
 	}
-	w.start(ctx)
+	context.AfterFunc(watching, func() {
+		_ = sub.Unsubscribe() // An error means that the connection is closed, and with it the subscription.
+		w.close()
+	})
 	creating, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	_, err = e.js.CreatePushConsumer(creating, e.stream, jetstream.ConsumerConfig{
@@ -60,78 +65,57 @@ func (e *backend) Watch(ctx context.Context, name string) (<-chan struct{}, erro
 		Replicas:          1,
 	})
 	if err != nil {
-		w.end()
+		end()
 		return nil, call.failed(err)
 	}
 	return w.signals, nil
 }
 
 type watch struct {
-	sub     *nats.Subscription
-	signals chan struct{}
-
-	mu       sync.Mutex
-	received uint64      // number of messages from the stream
+	signals  chan struct{}
+	end      context.CancelFunc
 	silent   *time.Timer // ends the watch when it fires
-	stop     func() bool // stops the AfterFunc of the context
-	ended    bool
+	received uint64      // number of messages from the stream; only receive uses it
+
+	mu     sync.Mutex
+	closed bool // whether signals is closed
 }
 
-func (w *watch) start(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.silent = time.AfterFunc(maxSilence, w.end)
-	w.stop = context.AfterFunc(ctx, w.end)
-}
-
-// The method end unsubscribes and closes the channel. Only the first call of end has an effect.
-func (w *watch) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		return
-	}
-	w.ended = true
-	w.silent.Stop()
-	w.stop()
-	_ = w.sub.Unsubscribe() // An error means that the connection is closed, and with it the subscription.
-	close(w.signals)
-}
-
-// The method receive handles a message from the consumer. If an earlier message is missing, the method closes
-// the watch.
+// The method receive handles a message from the consumer. If the message is a change of the key, the method
+// sends a signal. If an earlier message is missing, the method ends the watch.
 func (w *watch) receive(m *nats.Msg) {
-	if !w.take(m) {
+	w.silent.Reset(maxSilence)
+	switch m.Header.Get(statusHeader) {
+	case "":
+		w.received++
+		if meta, err := m.Metadata(); err != nil || meta.Sequence.Consumer != w.received {
+			w.end()
+		}
+		w.signal()
+	case heartbeatStatus:
+		if sent, err := strconv.ParseUint(m.Header.Get(lastConsumer), 10, 64); err != nil || sent != w.received {
+			w.end()
+		}
+	default: // the consumer was deleted, or moved to another server
 		w.end()
 	}
 }
 
-// The method take handles the message m. If m is a change of the key, the method counts the message and sends
-// a signal. The result is false if an earlier message is missing, or if the consumer was deleted or moved to
-// another server.
-func (w *watch) take(m *nats.Msg) bool {
+func (w *watch) signal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
-		return true
+	if w.closed {
+		return
 	}
-	w.silent.Reset(maxSilence)
-	switch status := m.Header.Get(statusHeader); status {
-	case "":
-		w.received++
-		meta, err := m.Metadata()
-		if err != nil || meta.Sequence.Consumer != w.received {
-			return false
-		}
-		select {
-		case w.signals <- struct{}{}:
-		default:
-		}
-		return true
-	case heartbeatStatus:
-		sent, err := strconv.ParseUint(m.Header.Get(lastConsumer), 10, 64)
-		return err == nil && sent == w.received
-	default: // the consumer was deleted, or moved to another server
-		return false
+	select {
+	case w.signals <- struct{}{}:
+	default:
 	}
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	close(w.signals)
 }
