@@ -11,19 +11,27 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/check/engines/clustertest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
 
-// underFaults starts a server that fails.
-func underFaults(t *testing.T) enginetest.Target {
-	return enginetest.UnderFaults(t, newChild(t), storeURL)
-}
-
-// clusterUnderFaults starts a cluster whose members fail.
-func clusterUnderFaults(t *testing.T) enginetest.Target {
-	members := newCluster(t)
-	return enginetest.Target{Endpoints: storeURLs(members), Harm: func(r *rand.Rand) string { return harmCluster(t, r, members) }}
+// underFaults calls f with a server that fails, and with a cluster of three members that fail. The number of histories
+// under the faults of a cluster is lower, because they take longer.
+func underFaults(t *testing.T, f func(t *testing.T, target enginetest.Target, histories int)) {
+	t.Run("Server", func(t *testing.T) {
+		t.Parallel()
+		f(t, enginetest.UnderFaults(t, newChild(t), storeURL), 1000)
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
+		members := newCluster(t)
+		target := enginetest.Target{Harm: func(r *rand.Rand) string { return harmCluster(t, r, members) }}
+		for _, m := range members {
+			target.Endpoints = append(target.Endpoints, storeURL(m.Client))
+		}
+		f(t, target, 400)
+	})
 }
 
 // harmCluster injects a random fault into a cluster, and returns the name of the fault.
@@ -48,37 +56,13 @@ func harmCluster(t *testing.T, r *rand.Rand, members []*member) string {
 // storeURL returns the URL with which open.Store opens the store at an address.
 func storeURL(address string) string { return "etcd://" + address }
 
-func storeURLs(members []*member) (urls []string) {
-	for _, m := range members {
-		urls = append(urls, storeURL(m.Client))
-	}
-	return urls
-}
-
 func newCluster(t *testing.T) []*member {
 	t.Helper()
 	members, err := newMembers(t.TempDir(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all sync.WaitGroup
-	for _, m := range members {
-		all.Go(func() {
-			if err := m.start(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-	t.Cleanup(func() {
-		for _, m := range members {
-			all.Go(m.stop)
-		}
-		all.Wait()
-	})
+	clustertest.Run(t, members, (*member).start, (*member).stop)
 	return members
 }
 
@@ -118,57 +102,24 @@ func mend(m *member, members []*member) {
 func TestLeaderCrashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	members := newCluster(t)
-	crashed := leader(t, members)
-	var endpoint string
-	for _, m := range members {
-		if m != crashed {
-			endpoint = m.Client
-		}
+	crashed, other := leader(t, members), members[0]
+	if other == crashed {
+		other = members[1]
 	}
-	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 4 * time.Second, RenewInterval: 200 * time.Millisecond, RequestTimeout: 300 * time.Millisecond})
+	holder, err := store(t, client(t, other.Client), nil).Lease("x", &session.Options{Duration: 4 * time.Second, RenewInterval: 200 * time.Millisecond, RequestTimeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer holder.Close(context.Background())
-	if _, err := session.AcquireWait(t.Context(), holder, nil); err != nil {
-		t.Fatal(err)
-	}
-	lost := make(chan error, 1)
-	defer holder.OnLost(func(err error) { lost <- err })()
-	crashed.crash()
-	select {
-	case err := <-lost:
-		t.Error(err)
-	case <-time.After(5 * time.Second):
-	}
-	if err := crashed.start(); err != nil {
-		t.Fatal(err)
-	}
+	clustertest.Outlives(t, holder, crashed.crash, crashed.start)
 }
 
-// A store leaves a connection that has died silently after one request. Until then, it logs a warning.
+// A store leaves a connection that has died silently. Until then, it logs a warning.
 func TestSilentDeath(t *testing.T) {
 	t.Parallel()
 	p := enginetest.NewProxy(t, shared.Client, nil)
 	var said logged
-	a := store(t, client(t, p.Addr()), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))}).Authority()
-	do(t, a, t.Name(), acquire(idA, time.Hour), 0)
-	p.Silence()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
-		t.Error("renewed over a silent connection")
-	}
-	began := time.Now()
-	eventually(t, "a renewal over another connection", func(ctx context.Context) error {
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	if took := time.Since(began); took > 5*time.Second { // keepalive would need 13 s
-		t.Errorf("recovered only after %v", took)
-	} else {
-		t.Logf("recovered after %v", took)
-	}
+	s := store(t, client(t, p.Addr()), &etcdlease.Options{SilenceWarning: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	clustertest.LeavesAServer(t, s, p, shared.Client, p.Silence, 4*time.Second)
 	if text := said.String(); strings.Count(text, "etcd does not answer") != 1 || !strings.Contains(text, p.Addr()) || !strings.Contains(text, "DialKeepAliveTime") {
 		t.Errorf("the store said %q", text)
 	}

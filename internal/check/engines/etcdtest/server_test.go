@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fencedlease/lease/etcdlease"
+	"github.com/fencedlease/lease/internal/check/engines/clustertest"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
@@ -47,31 +47,25 @@ func TestMain(m *testing.M) {
 
 // A member is a member of a cluster of etcd, and runs in this process.
 type member struct {
-	Name, Dir, Client, Peer string // Client and Peer are addresses
-	Cluster                 string
-	Fsync                   bool
-	Joins                   bool // an existing cluster
+	clustertest.Member
+	Cluster string
+	Fsync   bool
+	Joins   bool // an existing cluster
 
 	etcd *embed.Etcd
 }
 
-// newMembers prepares a cluster on free ports of the loopback interface.
-func newMembers(dir string, n int) ([]*member, error) {
-	members, peers := make([]*member, n), make([]string, n)
-	for i := range members {
-		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
-		for _, address := range []*string{&m.Client, &m.Peer} {
-			var err error
-			if *address, err = enginetest.FreeAddress(); err != nil {
-				return nil, err
-			}
-		}
-		members[i], peers[i] = m, m.Name+"=http://"+m.Peer
+// newMembers prepares a cluster.
+func newMembers(dir string, n int) (members []*member, err error) {
+	prepared, err := clustertest.NewMembers(dir, n)
+	var peers []string
+	for _, p := range prepared {
+		peers = append(peers, p.Name+"=http://"+p.Peer)
 	}
-	for _, m := range members {
-		m.Cluster = strings.Join(peers, ",")
+	for _, p := range prepared {
+		members = append(members, &member{Member: p, Cluster: strings.Join(peers, ",")})
 	}
-	return members, nil
+	return members, err
 }
 
 // start starts the member, also again with the data that it has stored, and returns when it is ready.

@@ -138,8 +138,6 @@ func TestOptions(t *testing.T) {
 		"Options.MaxClockDrift":      second(etcdlease.New(c, &etcdlease.Options{MaxClockDrift: 1})),
 		"Options.Limits.MinDuration": second(etcdlease.New(c, &etcdlease.Options{Limits: lease.Limits{MinDuration: -1}})),
 	} {
-		if lease.CodeOf(err) != lease.ErrOption || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		says(t, err, lease.ErrOption, what)
 	}
 }

@@ -24,7 +24,7 @@ func must(b *testing.B, err error) {
 func engines(b *testing.B, f func(b *testing.B, js jetstream.JetStream, replicas int)) {
 	b.Run("R1", func(b *testing.B) { f(b, client(b, newChild(b).url()), 1) })
 	b.Run("R3", func(b *testing.B) {
-		c := newCluster(b, 3)
+		c := newCluster(b)
 		f(b, client(b, c.members[c.leader(b)].url()), 3)
 	})
 }

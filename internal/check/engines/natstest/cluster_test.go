@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/engines/clustertest"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
@@ -29,31 +29,28 @@ type cluster struct {
 // clusters limits how many clusters run at once, because nine servers keep a small machine busy.
 var clusters = make(chan struct{}, 3)
 
-func newCluster(t testing.TB, replicas int) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	clusters <- struct{}{}
 	t.Cleanup(func() { <-clusters })
-	c := new(cluster)
-	c.members, c.routes = newMembers(t)
-	var all sync.WaitGroup
-	for _, m := range c.members {
-		all.Go(func() {
-			if err := m.start(); err != nil {
-				t.Error(err)
+	c := &cluster{routes: map[[2]int]*enginetest.Proxy{}}
+	members, err := clustertest.NewMembers(t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, prepared := range members {
+		m := &member{Member: prepared}
+		c.members = append(c.members, m)
+		for j, other := range members {
+			if i != j {
+				p := enginetest.NewProxy(t, other.Peer, nil)
+				c.routes[[2]int{i, j}] = p
+				m.Routes = append(m.Routes, p.Addr())
 			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-	t.Cleanup(func() {
-		for _, m := range c.members {
-			all.Go(m.stop)
 		}
-		all.Wait()
-	})
-	if err := makeBucket(c.members[0].url(), replicas); err != nil {
+	}
+	clustertest.Run(t, c.members, (*member).start, (*member).stop)
+	if err := makeBucket(c.members[0].url(), len(c.members)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -111,36 +108,14 @@ func (c *cluster) stepDown(t testing.TB, js jetstream.JetStream) {
 // leader is elected before it ends.
 func TestStoppedLeaderIsNoLoss(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
-	stopped := c.leader(t)
-	endpoint := c.members[(stopped+1)%3].url()
+	c := newCluster(t)
+	leader := c.leader(t)
+	endpoint, stopped := c.members[(leader+1)%3].url(), c.members[leader]
 	holder, err := store(t, client(t, endpoint), nil).Lease("x", &session.Options{Duration: 20 * time.Second, RenewInterval: 200 * time.Millisecond, RequestTimeout: 2 * time.Second, RetryDelay: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer holder.Close(context.Background())
-	if _, err := session.AcquireWait(t.Context(), holder, nil); err != nil {
-		t.Fatal(err)
-	}
-	lost := make(chan error, 1)
-	defer holder.OnLost(func(err error) { lost <- err })()
-	c.members[stopped].stop()
-	at := time.Now()
-	eventually(t, "a renewal without the old leader", func(context.Context) error {
-		if last, _ := holder.LastConfirmed(); !last.After(at) {
-			return errors.New("not renewed")
-		}
-		return nil
-	})
-	t.Logf("renewed within %v of the stop of the leader", time.Since(at))
-	if err := c.members[stopped].start(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-lost:
-		t.Error(err)
-	default:
-	}
+	clustertest.Outlives(t, holder, stopped.stop, stopped.start)
 }
 
 // A holder at a leader that is cut off stops believing that it holds the lease. Only then does a
@@ -148,7 +123,7 @@ func TestStoppedLeaderIsNoLoss(t *testing.T) {
 // answers as the leader. Its answers are stale, and no load returns them.
 func TestCutLeader(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	old := c.leader(t)
 	js := client(t, c.members[old].url())
 	s := store(t, js, nil)
@@ -181,52 +156,29 @@ func TestCutLeader(t *testing.T) {
 	if after.Compare(before) <= 0 {
 		t.Errorf("token %s after %s", after, before)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if snap, err := s.Load(ctx, "x"); err == nil {
+	if snap, err := s.Load(within(t, 2*time.Second), "x"); err == nil {
 		t.Errorf("loaded from a leader that is cut off: %v", snap.Record)
 	}
 }
 
 // A client is connected to a leader that is cut off from the other servers, and lives on. Only new
 // connections reach the majority. The Store makes the client connect again as soon as the majority has
-// a leader, and the watch works there, too.
+// a leader, which takes 4 to 9 s, and the watch works there, too.
 func TestLeavesACutOffServer(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	old := c.leader(t)
 	p := enginetest.NewProxy(t, c.members[old].Client, nil)
 	s := store(t, client(t, "nats://"+p.Addr()), nil)
-	do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-	c.cut(old)
 	defer c.mend()
-	p.Target(c.members[(old+1)%3].Client)
-	began := time.Now()
-	eventually(t, "a renewal at the majority", func(ctx context.Context) error {
-		_, err := s.Authority().Do(ctx, "x", renew(idA))
-		return err
-	})
-	took := time.Since(began)
-	if took > 20*time.Second { // an election takes 4 to 9 s
-		t.Errorf("the store left the server only after %v", took)
-	}
-	t.Logf("a renewal reached the majority %v after the leader was cut off", took.Round(10*time.Millisecond))
-	var signals <-chan struct{}
-	eventually(t, "a watch at the majority", func(ctx context.Context) (err error) {
-		signals, err = s.Watch(t.Context(), "x")
-		return err
-	})
-	do(t, s.Authority(), "x", renew(idA), 0)
-	if !shorthand.Within(signals, true) {
-		t.Error("the watch is lost or silent")
-	}
+	clustertest.LeavesAServer(t, s, p, c.members[(old+1)%3].Client, func() { c.cut(old) }, 20*time.Second)
 }
 
 // SPEC S8: any replica can answer a direct read, and the answer of one that lags behind is stale. A
 // store that gets such answers rejects them, and works again when the replica has caught up.
 func TestDirectReadFromALaggingReplica(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	lagging := (c.leader(t) + 1) % 3
 	majority := client(t, c.members[(lagging+1)%3].url())
 	a := store(t, majority, nil).Authority()
@@ -335,7 +287,7 @@ func relay(t *testing.T, js jetstream.JetStream, prefix string, handle func(subj
 // sends a signal for a release.
 func TestWatchIsLostWithItsServer(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	endpoint := c.members[0]
 	s := store(t, client(t, endpoint.url()), nil)
 	do(t, s.Authority(), "x", acquire(idA, time.Hour), 0)

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 // leader. The test runs alone, because three servers in this process stall for seconds when the rules
 // of several suites begin at once.
 func TestConformanceOfACluster(t *testing.T) {
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	suites := []string{"Store"}
 	if !testing.Short() {
 		suites = append(suites, "Authority", "Lease")

@@ -18,12 +18,15 @@ import (
 	"github.com/fencedlease/lease/natslease"
 )
 
-// soon returns a context with a short deadline, for a request that must fail.
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+// within returns the context of a request that must be answered within a time.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// soon returns the context of a request that must fail.
+func soon(t *testing.T) context.Context { return within(t, 700*time.Millisecond) }
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
@@ -73,9 +76,7 @@ func TestBusyKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := store(t, busy, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err = s.Load(ctx, t.Name())
+	_, err = s.Load(within(t, 2*time.Second), t.Name())
 	says(t, err, context.DeadlineExceeded, "other writes")
 	if err != nil && strings.Contains(err.Error(), "cut off") || lease.CodeOf(err) != 0 {
 		t.Errorf("Load returns %v", err)
@@ -182,11 +183,7 @@ func TestPermissions(t *testing.T) {
 	}
 	// everything calls all methods of a Store.
 	everything := func(js jetstream.JetStream) error {
-		ctx := func() context.Context { // a permitted request must be answered within this time
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			t.Cleanup(cancel)
-			return ctx
-		}
+		ctx := func() context.Context { return within(t, 5*time.Second) }
 		s, err := natslease.New(ctx(), js, nil)
 		if err == nil {
 			_, err = s.Authority().Do(ctx(), "jobs/nightly", acquire(idA, time.Minute))

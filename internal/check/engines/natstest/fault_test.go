@@ -1,7 +1,6 @@
 package natstest
 
 import (
-	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -9,20 +8,24 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fencedlease/lease/internal/check/engines/clustertest"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
-// underFaults starts a server that fails.
-func underFaults(t *testing.T) enginetest.Target {
-	return enginetest.UnderFaults(t, newChild(t), func(addr string) string { return "nats://" + addr })
-}
-
-// clusterUnderFaults starts a cluster whose members fail.
-func clusterUnderFaults(t *testing.T) enginetest.Target {
-	c := newCluster(t, 3)
-	js := client(t, strings.Join(c.endpoints(), ","))
-	return enginetest.Target{Endpoints: c.four(), Harm: func(r *rand.Rand) string { return harmCluster(t, r, c, js) }}
+// underFaults calls f with a server that fails, and with a cluster of three members that fail. The number of histories
+// under the faults of a cluster is lower, because they take longer.
+func underFaults(t *testing.T, f func(t *testing.T, target enginetest.Target, histories int)) {
+	t.Run("Server", func(t *testing.T) {
+		t.Parallel()
+		f(t, enginetest.UnderFaults(t, newChild(t), func(addr string) string { return "nats://" + addr }), 1000)
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		js := client(t, strings.Join(c.endpoints(), ","))
+		f(t, enginetest.Target{Endpoints: c.endpoints(), Harm: func(r *rand.Rand) string { return harmCluster(t, r, c, js) }}, 400)
+	})
 }
 
 // harmCluster injects a random fault into a cluster, and returns the name of the fault.
@@ -30,6 +33,11 @@ func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream)
 	t.Helper()
 	leader := c.leader(t)
 	short := time.Duration(300+r.IntN(700)) * time.Millisecond
+	cut := func(member int, d time.Duration) {
+		c.cut(member)
+		time.Sleep(d) // a real engine
+		c.mend()
+	}
 	switch n := r.IntN(20); {
 	case n < 6:
 		c.members[leader].stop()
@@ -42,19 +50,13 @@ func harmCluster(t *testing.T, r *rand.Rand, c *cluster, js jetstream.JetStream)
 		c.stepDown(t, js)
 		return "leader that steps down"
 	case n < 16:
-		c.cut((leader + 1 + r.IntN(2)) % 3)
-		time.Sleep(short) // a real engine
-		c.mend()
+		cut((leader+1+r.IntN(2))%3, short)
 		return "follower that is cut off"
 	case n < 19:
-		c.cut(leader)
-		time.Sleep(short) // a real engine
-		c.mend()
+		cut(leader, short)
 		return "leader that is cut off for a moment"
 	}
-	c.cut(leader)
-	time.Sleep(10 * time.Second) // a real engine: there is another leader before the end of it
-	c.mend()
+	cut(leader, 10*time.Second) // there is another leader before the end of it
 	return "leader that is cut off and lost"
 }
 
@@ -87,30 +89,5 @@ func TestLeavesASilentServer(t *testing.T) {
 	t.Parallel()
 	p := enginetest.NewProxy(t, shared.Client, nil)
 	s := store(t, client(t, "nats://"+p.Addr()), nil)
-	a := s.Authority()
-	do(t, a, t.Name(), acquire(idA, time.Minute), 0)
-	signals, err := s.Watch(t.Context(), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Silence()
-	const requestTimeout = 2 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-	defer cancel()
-	if _, err := a.Do(ctx, t.Name(), renew(idA)); err == nil {
-		t.Fatal("a renewal succeeds over a silent connection")
-	}
-	began := time.Now()
-	eventually(t, "a renewal over another connection", func(ctx context.Context) error {
-		_, err := a.Do(ctx, t.Name(), renew(idA))
-		return err
-	})
-	if took := time.Since(began); took > requestTimeout {
-		t.Errorf("recovered only after %v", took)
-	}
-	select {
-	case <-signals: // the renewal, or the end of the watch, after which a holder watches again
-	case <-time.After(6 * time.Second):
-		t.Error("the watch is silent")
-	}
+	clustertest.LeavesAServer(t, s, p, shared.Client, p.Silence, 2*time.Second)
 }

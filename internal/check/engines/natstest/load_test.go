@@ -32,7 +32,7 @@ func TestManyLeases(t *testing.T) {
 // One process holds 1,000 leases in a cluster of three servers, and loses none.
 func TestManyLeasesAtACluster(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t)
 	manyLeases(t, c.members[(c.leader(t)+1)%3].url())
 }
 

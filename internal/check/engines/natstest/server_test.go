@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fencedlease/lease/internal/check/engines/clustertest"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
@@ -46,20 +46,21 @@ func TestMain(m *testing.M) {
 
 // A member is a single server or a part of a cluster.
 type member struct {
-	Name, Dir string
-	Client    string   // address for clients
-	Cluster   string   // address to which all other members connect
-	Routes    []string // addresses of all other members
-	Users     []*server.User
-	Sync      bool // sync_interval: always
+	clustertest.Member
+	Routes []string // addresses of all other members; none for a single server
+	Users  []*server.User
+	Sync   bool // sync_interval: always
 
 	server *server.Server
 }
 
-// newMember prepares a server on a free port of the loopback interface.
+// newMember prepares a single server.
 func newMember(dir string) (*member, error) {
-	address, err := enginetest.FreeAddress()
-	return &member{Name: "alone", Dir: dir, Client: address}, err
+	members, err := clustertest.NewMembers(dir, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &member{Member: members[0]}, nil
 }
 
 func (m *member) url() string { return "nats://" + m.Client }
@@ -76,12 +77,12 @@ func (m *member) start() error {
 		ServerName: m.Name, Host: "127.0.0.1", Port: port(m.Client), JetStream: true, StoreDir: m.Dir,
 		NoLog: true, NoSigs: true, Users: m.Users, SyncAlways: m.Sync,
 	}
-	if m.Cluster != "" {
+	if len(m.Routes) > 0 {
 		nowhere, err := enginetest.FreeAddress() // members use only their routes, which can be cut
 		if err != nil {
 			return err
 		}
-		o.Cluster = server.ClusterOpts{Name: "natstest", Host: "127.0.0.1", Port: port(m.Cluster), NoAdvertise: true, Advertise: nowhere, PoolSize: -1}
+		o.Cluster = server.ClusterOpts{Name: "natstest", Host: "127.0.0.1", Port: port(m.Peer), NoAdvertise: true, Advertise: nowhere, PoolSize: -1}
 		for _, address := range m.Routes {
 			o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: address})
 		}
@@ -172,34 +173,6 @@ func newChild(t testing.TB, change ...func(*member)) *child {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// newMembers prepares a cluster of three members, each of which reaches each other through a proxy.
-func newMembers(t testing.TB) (members []*member, routes map[[2]int]*enginetest.Proxy) {
-	t.Helper()
-	const n = 3
-	dir := t.TempDir()
-	for i := range n {
-		m := &member{Name: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint("n", i))}
-		for _, address := range []*string{&m.Client, &m.Cluster} {
-			var err error
-			if *address, err = enginetest.FreeAddress(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		members = append(members, m)
-	}
-	routes = map[[2]int]*enginetest.Proxy{}
-	for i, m := range members {
-		for j, other := range members {
-			if i != j {
-				p := enginetest.NewProxy(t, other.Cluster, nil)
-				routes[[2]int{i, j}] = p
-				m.Routes = append(m.Routes, p.Addr())
-			}
-		}
-	}
-	return members, routes
 }
 
 // client makes a client that is closed at the end of the test.
