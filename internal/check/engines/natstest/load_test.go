@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -17,31 +18,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/natslease"
 	"github.com/fencedlease/lease/session"
 )
 
-// One process holds 1,000 leases of 10 s, fewer with -short, over one connection, and loses none.
+// One process holds 1,000 leases of 10 s, fewer with -short, over one connection to a cluster of three servers, and
+// loses none.
 func TestManyLeases(t *testing.T) {
 	t.Parallel()
-	manyLeases(t, newChild(t).url())
-}
-
-// One process holds 1,000 leases in a cluster of three servers, and loses none.
-func TestManyLeasesAtACluster(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t)
-	manyLeases(t, c.members[(c.leader(t)+1)%3].url())
-}
-
-func manyLeases(t *testing.T, endpoint string) {
 	l := enginetest.Load{Leases: 1000, Hold: 25 * time.Second}
 	if testing.Short() {
 		l = enginetest.Load{Leases: 200, Hold: 4 * time.Second}
 	}
-	l.Run(t, store(t, client(t, endpoint), nil))
+	l.Run(t, store(t, client(t, c.members[(c.leader(t)+1)%3].url()), nil))
 }
 
 var (
@@ -75,41 +66,36 @@ func TestWallAtThreeTimesTheLoad(t *testing.T) {
 	const rate, duration = 200, 6 * time.Second
 	const fits = int(rate * duration / time.Second / 3) // each lease is renewed three times in its duration
 	js := slow(t, client(t, newChild(t).url()), rate)
-	held := func(asked int) (n int) {
-		var lost atomic.Int64
+	held := func(asked int) int {
 		s := store(t, js, nil)
-		o := &session.Options{Duration: duration, Logger: slog.New(slog.DiscardHandler), Trace: &session.Trace{Ended: func(i session.EndInfo) {
-			if i.Reason != lease.ErrReleased {
-				lost.Add(1)
-			}
-		}}}
-		all := make([]*session.Session, asked)
+		quiet := slog.New(slog.DiscardHandler)
 		ctx, cancel := context.WithCancel(t.Context())
-		var waiting sync.WaitGroup
-		for i := range all {
-			var err error
-			if all[i], err = s.Lease(fmt.Sprint("many/", i), o); err != nil {
+		var held, lost atomic.Int64
+		var all sync.WaitGroup
+		for i := range asked {
+			l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: duration, Logger: quiet})
+			if err != nil {
 				t.Fatal(err)
 			}
-			waiting.Go(func() { _, _ = session.AcquireWait(ctx, all[i], nil) })
+			all.Go(func() {
+				err := session.Run(ctx, l, func(ctx context.Context, _ lease.Token) error {
+					held.Add(1)
+					<-ctx.Done()
+					return nil
+				}, &session.RunOptions{Logger: quiet})
+				if errors.Is(err, lease.ErrLost) {
+					lost.Add(1)
+				}
+			})
 		}
 		time.Sleep(6 * duration) // a real engine
-		for _, l := range all {
-			if l.CheckAlive() {
-				n++
-			}
+		if n := lost.Load(); n > 0 {
+			t.Errorf("%d leases were lost of the %d that were asked for", n, asked)
 		}
-		if lost := lost.Load(); lost > 0 {
-			t.Errorf("%d were lost of %d that were asked for, and %d are held", lost, asked, n)
-		}
+		n := held.Load()
 		cancel()
-		waiting.Wait()
-		shorthand.Together(64, asked, func(i int) {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			defer cancel()
-			_ = all[i].Close(ctx) // fails if an acquire was given up in the middle
-		})
-		return n
+		all.Wait()
+		return int(n)
 	}
 	enough := held(fits * 3 / 4)
 	more := held(fits * 3)
