@@ -1,28 +1,24 @@
 package leasetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/vectors"
+	"github.com/fencedlease/lease/leasefault"
 )
 
-// A plainAuthority is simple: one mutex, one map, lease.Step. A real authority could have each of its bugs.
+// A plainAuthority is simple: it decides with lease.Step under the mutex of a plainStore. A real authority
+// could have each of its bugs.
 type plainAuthority struct {
-	bug    string
+	*plainStore
 	limits lease.Limits
-
-	mu      *sync.Mutex // shared by all clients, as are records and watches
-	records map[string]lease.Record
-	watches map[string][]chan struct{}
 }
 
 func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
@@ -73,13 +69,13 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now().Round(0).UTC()
-	r := a.records[name]
-	if corrupt := r.Validate(); corrupt != nil {
-		if res, err, refused := a.unreadable(req, corrupt); refused {
-			return res, fail(err)
-		}
-		r = lease.Record{}
+	snap, err := a.read(name)
+	if err != nil {
+		return lease.Result{}, fail(err)
+	}
+	r, now := snap.Record, snap.Now
+	if a.bug == "has an authority that goes by the clock of its process" {
+		now = time.Now().Round(0).UTC()
 	}
 	releases := a.bug == "releases in three steps" && req.Action == lease.ActionRelease
 	renews := a.bug == "renews in three steps" && req.Action == lease.ActionRenew
@@ -101,14 +97,14 @@ func (a *plainAuthority) Do(ctx context.Context, name string, req lease.Request)
 		a.spoil(&next)
 	}
 	if a.writes(req, cut, err) {
-		a.signal(name, req, next != r)
-		a.records[name] = next
+		a.write(name, req, next, snap)
 	}
 	res := lease.Result{Record: next, Now: now, MinRemaining: next.Remaining(now)}
-	if a.sureOfAll(req, next, err) {
-		res.MinRemaining = next.Duration
-	}
 	switch a.bug {
+	case "is as sure of a change as of a grant":
+		if req.Action == lease.ActionChange && err == nil {
+			res.MinRemaining = next.Duration
+		}
 	case "is too sure":
 		res.MinRemaining *= 2
 	case "is sure of what is over":
@@ -172,103 +168,77 @@ func (a *plainAuthority) writes(req lease.Request, cut bool, err error) bool {
 	return cut || err == nil
 }
 
-// put writes a record past the limits.
-func (a *plainAuthority) put(name string, r lease.Record) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.records[name] = r
-}
-
-// client returns another client of the same records.
-func (a *plainAuthority) client() *plainAuthority {
-	return &plainAuthority{bug: a.bug, limits: a.limits, mu: a.mu, records: a.records, watches: a.watches}
-}
-
-// signal tells the watches of a name of a change. The mutex is held.
-func (a *plainAuthority) signal(name string, req lease.Request, changed bool) {
-	holders := req.Action == lease.ActionAcquire || req.Action == lease.ActionRelease
-	if !changed || a.bug == "signals no break and no change of the ID" && !holders {
+// write replaces the record of a name. The mutex is held.
+func (a *plainAuthority) write(name string, req lease.Request, next lease.Record, was lease.Snapshot) {
+	switch a.bug {
+	case "keeps the version when its authority writes":
+		a.records[name] = plainRecord{Record: next, version: was.Version, changed: was.Now}
 		return
-	}
-	for _, w := range a.watches[name] {
-		select {
-		case w <- struct{}{}:
-		default:
+	case "signals no break and no change of the ID":
+		if req.Action != lease.ActionAcquire && req.Action != lease.ActionRelease {
+			watches := a.watches[name]
+			delete(a.watches, name)
+			defer func() { a.watches[name] = watches }()
 		}
 	}
-}
-
-func (a *plainAuthority) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := lease.CheckName(name); err != nil {
-		return nil, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	w := make(chan struct{}, 1)
-	a.watches[name] = append(a.watches[name], w)
-	context.AfterFunc(ctx, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.watches[name] = slices.DeleteFunc(a.watches[name], func(o chan struct{}) bool { return o == w })
-		close(w)
-	})
-	return w, nil
+	a.put(name, next, was.Now)
 }
 
 func (a *plainAuthority) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
-		if err := lease.CheckName(prefix); err != nil && prefix != "" && a.bug != "takes any prefix" {
-			yield(lease.Entry{}, err)
-			return
-		}
-		a.mu.Lock()
-		records, now := maps.Clone(a.records), time.Now().Round(0).UTC()
-		a.mu.Unlock()
-		for name, r := range records {
-			if err := ctx.Err(); err != nil {
-				if a.bug != "ends a list without an error" {
-					yield(lease.Entry{}, err)
-				}
-				return
-			}
-			e := lease.Entry{Name: name, Record: r.At(now), Now: now}
+		for e, err := range a.plainStore.List(ctx, prefix) {
 			if a.bug == "a list is the time to forget what is over" && (e.Record.State == lease.Expired || e.Record.State == lease.Broken) {
-				a.put(name, lease.Record{Epoch: r.Epoch})
+				a.edit(e.Name, lease.Record{Epoch: e.Record.Epoch})
 			}
-			if a.bug != "lists what exceeds the limits" {
-				a.cut(&e.Record, now)
+			if err == nil && a.bug != "lists what exceeds the limits" {
+				a.cut(&e.Record, e.Now)
 			}
-			if corrupt := r.Validate(); corrupt != nil {
-				switch {
-				case a.bug == "lists no more than it can read":
-					continue
-				case strings.HasPrefix(name, prefix) && !yield(lease.Entry{Name: name}, corrupt):
-					return
-				}
-				continue
-			}
-			if a.bug == "lists what is over as held" {
-				e.Record = r
-			}
-			if strings.HasPrefix(name, prefix) && !yield(e, nil) {
+			if !yield(e, err) {
 				return
 			}
 		}
 	}
 }
 
-// unreadable is the answer to a request for a lease whose record is corrupt. It reports false if the bug
-// takes the record for that of a free lease.
-func (a *plainAuthority) unreadable(req lease.Request, corrupt error) (lease.Result, error, bool) {
-	return lease.Result{}, corrupt, a.bug != "takes what it cannot read for a free lease"
+// edit writes a record past the limits.
+func (s *plainStore) edit(name string, r lease.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(name, r, s.time())
 }
 
-// sureOfAll reports whether an answer claims the whole duration, of which some has passed.
-func (a *plainAuthority) sureOfAll(req lease.Request, r lease.Record, err error) bool {
-	if a.bug == "is as sure of a change as of a grant" {
-		return req.Action == lease.ActionChange && err == nil
+// reopenAuthority returns the authority that a process finds after a restart.
+func reopenAuthority(_ testing.TB, of lease.Authority) lease.Authority {
+	a := of.(*plainAuthority)
+	for name, r := range a.records {
+		if a.bug == "reopening forgets expired leases" && r.At(a.time()).State == lease.Expired {
+			a.records[name] = plainRecord{Record: lease.Record{Epoch: r.Epoch}}
+		}
 	}
-	return false
+	return a
+}
+
+// anotherAuthority is a second client of a plainAuthority or of the server of a remoteAuthority.
+func anotherAuthority(_ testing.TB, of lease.Authority) lease.Authority {
+	if remote, ok := of.(*remoteAuthority); ok {
+		return newRemoteAuthority(remote.plainStore, func(_ context.Context, send func() error) error { return send() })
+	}
+	a := of.(*plainAuthority)
+	var firstEnd time.Time
+	var granted lease.Record
+	return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+		switch {
+		case a.bug == "another client counts durations from its first sight" && res.Record.State == lease.Leased:
+			res.MinRemaining = res.Record.Duration
+		case a.bug == "another client tells the end of an earlier break" && res.Record.State == lease.Breaking:
+			firstEnd = cmp.Or(firstEnd, res.Record.Until)
+			res.Record.Until = firstEnd
+		case a.bug == "another client grants uses of what it has seen granted" && *err == nil:
+			granted = res.Record
+		case a.bug == "another client grants uses of what it has seen granted" && req.Action == lease.ActionWrite && req.ID == granted.ID:
+			*err = nil
+		}
+	})
 }
 
 // plainAuthorities is a suite over authorities with that bug.
@@ -277,14 +247,13 @@ func plainAuthorities(bug string) *suite {
 		Bubble: true,
 		Seed:   1,
 		Authority: AuthorityHooks{
-			Reopen:  func(_ testing.TB, a lease.Authority) lease.Authority { return a.(*plainAuthority).client() },
+			Reopen:  reopenAuthority,
 			Another: anotherAuthority,
-			Put: func(_ testing.TB, a lease.Authority, name string, r lease.Record) {
-				a.(interface{ put(string, lease.Record) }).put(name, r)
+			Connect: func(_ testing.TB, transmit Transmit) lease.Authority {
+				return newRemoteAuthority(newPlainStore(bug), transmit)
 			},
-			Corrupt: func(_ testing.TB, a lease.Authority, name string) {
-				a.(interface{ put(string, lease.Record) }).put(name, lease.Record{State: lease.Broken + 1})
-			},
+			Put:     func(_ testing.TB, a lease.Authority, name string, r lease.Record) { a.(*plainAuthority).edit(name, r) },
+			Corrupt: func(_ testing.TB, a lease.Authority, name string) { a.(*plainAuthority).spoilt[name] = true },
 		},
 	}
 	switch bug {
@@ -293,11 +262,9 @@ func plainAuthorities(bug string) *suite {
 	case "does not look at limits", "looks at the owner after the limits":
 		o.Limits = vectors.AzureLimits
 	}
-	plain := func() *plainAuthority {
-		return &plainAuthority{bug: bug, limits: o.Limits, mu: new(sync.Mutex), records: map[string]lease.Record{}, watches: map[string][]chan struct{}{}}
-	}
-	o.Authority.Connect = func(_ testing.TB, transmit Transmit) lease.Authority { return newRemoteAuthority(plain(), transmit) }
-	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority { return plain() }}
+	return &suite{rules: allAuthorityRules(), options: o.withDefaults(), newAuthority: func(testing.TB) lease.Authority {
+		return &plainAuthority{newPlainStore(bug), o.Limits}
+	}}
 }
 
 func TestPlainAuthority(t *testing.T) { plainAuthorities("").test(t) }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/leasefault"
 	"github.com/fencedlease/lease/session"
 )
 
@@ -29,6 +27,9 @@ type buggySession struct {
 	gave     atomic.Bool   // a hand-over was called
 	gone     atomic.Bool   // the caller of an acquire did not wait for its answer
 	contexts atomic.Int32  // of WhileHeld that were not given back
+	held     atomic.Bool   // the last acquire was granted
+	released atomic.Bool   // since the last grant
+	lost     atomic.Bool   // since the last grant
 
 	acquiring atomic.Int32 // the number of acquires under way
 	stopped   atomic.Bool  // a stop window has begun
@@ -40,125 +41,36 @@ type buggySession struct {
 	bound    []func() // give contexts of WhileHeld back
 }
 
+// wrongReasons are the reasons of all losses.
+var wrongReasons = map[string]lease.Code{"loses every lease as broken": lease.ErrBroken, "loses every lease as expired": lease.ErrExpired}
+
 func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
-	over := h.Authority
-	switch bug {
-	case "takes over from anybody":
-		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
-			if *err != nil {
-				res.Record.Owner = h.Owner
-			}
-		})
-	case "takes over unasked":
-		h.TakeOver = h.TakeOver || h.Owner != ""
-	case "forgets a take-over without an answer":
-		over = keepsChanged(over, func(err error) bool { return err != nil && !lease.CodeOf(err).Refusal() })
-	case "does not see that it was taken over":
-		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-			if *err != nil && req.Action == lease.ActionRenew {
-				res.Record.Owner = "another"
-			}
-		})
-	case "takes a hidden owner for another":
-		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
-			if *err != nil && res.Record.ID.IsZero() {
-				res.Record.Owner = "hidden"
-			}
-		})
-	case "tires of renewing":
-		over = leasefault.Script(over, leasefault.From(64, lease.ActionRenew, leasefault.FailRequest))
-	case "believes a renewal for what was asked for":
-		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.ActionRenew && *err == nil && res.MinRemaining != lease.Infinite {
-				res.MinRemaining = h.Duration
-			}
-		})
-	case "does not look at the token of an answer":
-		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, _ *error) {
-			if req.Action == lease.ActionRenew {
-				res.Record.Epoch = min(1, res.Record.Epoch)
-			}
-		})
-	case "forgets the IDs that it has given up":
-		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.ActionAcquire && *err != nil && res.Record.ID != req.Proposed {
-				res.Record.ID = lease.ID{1}
-			}
-		})
-	case "does not look at what a refused release shows":
-		over = leasefault.Answer(over, func(req lease.Request, res *lease.Result, err *error) {
-			if req.Action == lease.ActionRelease && *err != nil {
-				res.Record = lease.Record{}
-			}
-		})
-	case "sends however many requests hang":
-		over = wrongAuthority{over, forgetful}
-	case "keeps what it could not hand over":
-		over = keepsChanged(over, func(err error) bool { return lease.CodeOf(err).Refusal() })
-	case "takes over in any case":
-		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
-			if *err != nil && strings.EqualFold(res.Record.Owner, h.Owner) {
-				res.Record.Owner = h.Owner
-			}
-		})
-	case "releases what was granted only":
-		over = releasesGranted(over)
-	case "watches once":
-		var watches atomic.Int32
-		over = leasefault.Lossy(over, func(ctx context.Context, watch func(context.Context) (<-chan struct{}, error)) (<-chan struct{}, error) {
-			if watches.Add(1) > 1 {
-				return nil, errors.New("it has watched before")
-			}
-			return watch(ctx)
-		})
-	case "keeps a break that is certain of nothing":
-		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
-			if *err != nil && res.Record.State == lease.Breaking && res.MinRemaining == 0 {
-				res.MinRemaining = res.Record.Remaining(res.Now)
-			}
-		})
-	case "an answer reaches any later term":
-		over = mixesAnswers(over)
-	case "tries a release once":
-		over = releasesOnce(over)
-	case "releases a broken infinite lease after a minute":
-		over = wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-			res, err := do(ctx, name, req)
-			if req.Action == lease.ActionRenew && lease.CodeOf(err) == lease.ErrBroken {
-				time.AfterFunc(time.Minute, func() { _, _ = do(context.WithoutCancel(ctx), name, release(req.ID)) })
-			}
-			return res, err
-		}}
+	b := &buggySession{bug: bug, over: h.Authority, handing: make(chan struct{}, 1)}
+	for _, e := range exchangeBugs {
+		if e.bug == bug {
+			b.over = e.between(b, h, h.Authority)
+		}
 	}
-	b := &buggySession{bug: bug, over: over, handing: make(chan struct{}, 1)}
-	var stopWindow, interval time.Duration
+	o := &session.Options{Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, Logger: slog.New(slog.DiscardHandler)}
 	switch bug {
+	case "asks long after a signal", "watches once":
+		o.Watch = true
 	case "asks too seldom":
-		interval = h.Duration * 2 / 5
+		o.RenewInterval = h.Duration * 2 / 5
+	case "counts its belief from the answer":
+		if h.Duration != lease.Infinite {
+			o.Duration += h.Duration / 10
+		}
 	case "has its stop window in name only":
-		stopWindow = -1
-	case "believes a renewal that it had given up":
-		over = wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-			res, err := do(ctx, name, req)
-			if req.Action == lease.ActionRenew && err == nil && ctx.Err() != nil {
-				b.believes.Store(time.Now().Add(res.MinRemaining).UnixNano())
-			}
-			return res, err
-		}}
-	case "believes the last answer about a break":
-		over = leasefault.Answer(over, func(_ lease.Request, res *lease.Result, err *error) {
-			if *err != nil && res.Record.State == lease.Breaking {
-				b.believes.Store(time.Now().Add(res.MinRemaining).UnixNano())
-			}
-		})
-	case "keeps what it took over without its caller":
-		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(b.gone.Load, leasefault.FailRequest)))
-	case "waits for its work forever":
-		over = leasefault.Script(over, leasefault.Always(lease.ActionRelease, leasefault.If(func() bool { return b.contexts.Load() > 0 }, leasefault.FailRequest)))
+		o.StopWindow = -1
+	case "takes any holder":
+		if lease.CheckName(h.Name) != nil || lease.CheckOwner(h.Owner) != nil || h.Duration < time.Second {
+			h.Name, o.Owner, o.Duration = "name", "owner", time.Minute
+		}
+	case "takes over unasked":
+		o.TakeOver = h.TakeOver || h.Owner != ""
 	}
-	s, err := session.New(over, h.Name, &session.Options{
-		Owner: h.Owner, TakeOver: h.TakeOver, Duration: h.Duration, Clock: h.Clock, StopWindow: stopWindow, RenewInterval: interval, Watch: slices.Contains([]string{"watches", "watches once"}, bug), Logger: slog.New(slog.DiscardHandler),
-	})
+	s, err := session.New(b.over, h.Name, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,129 +83,26 @@ func newBuggySession(t testing.TB, h Holder, bug string) lease.Lease {
 	return b
 }
 
-// The following functions give a session a bug by what they do between it and its authority.
-
-// sameID proposes the same ID in every acquire.
-func sameID(over lease.Authority) lease.Authority {
-	var mu sync.Mutex
-	var id, latest lease.ID // the only ID that is sent, and the ID that it stands for
-	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if req.Action == lease.ActionAcquire {
-			if latest = req.Proposed; id.IsZero() {
-				id = req.Proposed
-			}
-			req.Proposed = id
-		}
-		if req.ID == latest && !req.ID.IsZero() {
-			req.ID = id
-		}
-		res, err := do(ctx, name, req)
-		if res.Record.ID == id {
-			res.Record.ID = latest
-		}
-		return res, err
-	}}
-}
-
-// forgetful returns when the context of a request is done, whether or not the request has returned.
-func forgetful(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-	type answer struct {
-		res lease.Result
-		err error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		res, err := do(ctx, name, req)
-		answers <- answer{res, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.res, a.err
-	case <-ctx.Done():
-		return lease.Result{}, ctx.Err()
-	}
-}
-
-// keepsSome sends no release for which the function keeps returns true, and tells the function sent what else was sent.
-func keepsSome(over lease.Authority, keeps func(lease.ID) bool, sent func(lease.Request, error)) lease.Authority {
-	var mu sync.Mutex
-	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-		mu.Lock()
-		kept := req.Action == lease.ActionRelease && keeps(req.ID)
-		mu.Unlock()
-		if kept {
-			return lease.Result{Now: time.Now()}, nil
-		}
-		res, err := do(ctx, name, req)
-		mu.Lock()
-		defer mu.Unlock()
-		sent(req, err)
-		return res, err
-	}}
-}
-
-// keepsChanged sends no release after a change with an error that f selects.
-func keepsChanged(over lease.Authority, f func(err error) bool) lease.Authority {
-	keeps := false
-	return keepsSome(over, func(lease.ID) bool { return keeps }, func(req lease.Request, err error) {
-		if req.Action == lease.ActionChange {
-			keeps = f(err)
-		}
-	})
-}
-
-// releasesGranted sends a release only for an ID whose acquire was answered with a grant.
-func releasesGranted(over lease.Authority) lease.Authority {
-	granted := map[lease.ID]bool{}
-	return keepsSome(over, func(id lease.ID) bool { return !granted[id] }, func(req lease.Request, err error) {
-		if req.Action == lease.ActionAcquire && err == nil {
-			granted[req.Proposed] = true
-		}
-	})
-}
-
-// releasesOnce sends one release for each ID.
-func releasesOnce(over lease.Authority) lease.Authority {
-	tried := map[lease.ID]bool{}
-	return keepsSome(over, func(id lease.ID) bool {
-		again := tried[id]
-		tried[id] = true
-		return again
-	}, func(lease.Request, error) {})
-}
-
-// mixesAnswers answers a renewal with the late refusal of a renewal of an earlier term, if there is one.
-func mixesAnswers(over lease.Authority) lease.Authority {
-	var mu sync.Mutex
-	var newest lease.ID // the last proposed ID
-	var late error      // the refusal; nil if there is none
-	var lateRes lease.Result
-	return wrongAuthority{over, func(ctx context.Context, name string, req lease.Request, do do) (lease.Result, error) {
-		res, err := do(ctx, name, req)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case req.Action == lease.ActionAcquire:
-			newest = req.Proposed
-		case req.Action == lease.ActionRenew && req.ID != newest && lease.CodeOf(err).Refusal():
-			lateRes, late = res, err
-		case req.Action == lease.ActionRenew && late != nil:
-			res, err, late = lateRes, late, nil
-		}
-		return res, err
-	}}
-}
-
 func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
+	if b.bug == "tells a handler of the loss before it" && b.held.Load() && !b.Session.CheckAlive() {
+		go f(lease.ErrExpired)
+	}
 	b.mu.Lock()
 	b.handlers = append(b.handlers, f)
 	b.mu.Unlock()
 	losses := 0
 	stop = b.Session.OnLost(func(err error) {
+		b.lost.Store(true)
 		b.handling.Add(1)
 		defer b.handling.Add(-1)
+		if b.bug == "a release hides the loss that nothing had noticed" && b.releases.Load() > 0 {
+			return
+		}
+		if lost := (*lease.LostError)(nil); errors.As(err, &lost) && wrongReasons[b.bug] != 0 {
+			copied := *lost
+			copied.Reason = wrongReasons[b.bug]
+			err = &copied
+		}
 		f(err)
 		b.mu.Lock()
 		losses++
@@ -322,26 +131,39 @@ func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 }
 
 func (b *buggySession) CheckAlive() bool {
+	switch {
+	case b.bug == "is alive after a release" && b.released.Load():
+		return true
+	case b.bug == "CheckAlive is a flag":
+		return b.held.Load() && !b.released.Load() && !b.lost.Load()
+	case b.bug == "asks whether it is alive" && b.Session.CheckAlive():
+		time.Sleep(time.Second)
+	}
 	return len(b.handing) > 0 || time.Now().UnixNano() < b.believes.Load() || b.Session.CheckAlive()
 }
 
 func (b *buggySession) Release(ctx context.Context) error {
-	if b.bug == "releases nothing after a hand-over" && b.gave.Load() {
+	b.released.Store(true)
+	defer b.releases.Add(-1)
+	if b.releases.Add(1) > 1 && b.bug == "answers a second release at once" {
 		return nil
 	}
-	if b.bug == "answers a second release at once" {
-		if b.releases.Add(1) > 1 {
-			return nil
-		}
-		defer b.releases.Store(0)
-	}
-	if b.bug == "a release leaves a deferred release" && b.deferred() {
+	switch {
+	case b.bug == "releases nothing after a hand-over" && b.gave.Load(), b.bug == "a release leaves a deferred release" && b.deferred():
 		return nil
-	}
-	if b.bug == "takes every context that a release ended for its own" && errors.Is(context.Cause(ctx), lease.ErrReleased) {
+	case b.bug == "takes every context that a release ended for its own" && errors.Is(context.Cause(ctx), lease.ErrReleased), b.bug == "waits for a release whatever the context":
 		ctx = context.WithoutCancel(ctx)
 	}
-	return b.Session.Release(ctx)
+	err := b.Session.Release(ctx)
+	switch b.bug {
+	case "hides the error of a release":
+		return nil
+	case "errs at every release":
+		return errPlanted
+	case "a release hides the loss that nothing had noticed":
+		_ = wait(ctx, time.Nanosecond) // handlers run in goroutines
+	}
+	return err
 }
 
 // ReleaseUncertain is what session.Run calls after attempts of unknown outcome.
@@ -367,6 +189,11 @@ func (b *buggySession) WhileHeld(ctx context.Context) (context.Context, context.
 		})
 		if b.stopped.Load() {
 			giveBack()
+		}
+	case "has contexts that outlive the lease":
+		if b.Session.CheckAlive() {
+			giveBack()
+			return context.WithCancel(ctx)
 		}
 	case "begins work in its stop window":
 		if held.Err() != nil && b.Session.CheckAlive() {
@@ -458,13 +285,24 @@ func (b *buggySession) AcquireUnlessHeld(ctx context.Context) (lease.Token, bool
 	return tok, ok || b.bug == "a refusal that is not certain is a grant" && err == nil, err
 }
 
+func (b *buggySession) Acquire(ctx context.Context) (bool, error) {
+	_, ok, err := b.AcquireWithToken(ctx)
+	return ok, err
+}
+
 func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
-	switch b.bug {
-	case "reads while it holds":
-		if b.CheckAlive() {
-			_, _ = lease.Inspect(ctx, b.over, b.Name())
-		}
-	case "acquires on the second":
+	released, lost := b.released.Load(), b.lost.Load()
+	switch {
+	case b.bug == "grants nothing", b.bug == "errs if it holds" && b.CheckAlive(), b.bug == "errs after a loss" && lost:
+		return "", false, errPlanted
+	case b.bug == "asks under a done context" && ctx.Err() != nil:
+		go func() { _ = b.Session.Wait(context.WithoutCancel(ctx)) }()
+		return "", false, ctx.Err()
+	case b.bug == "waits after a release" && released:
+		time.Sleep(time.Minute)
+	case b.bug == "reads while it holds" && b.CheckAlive():
+		_, _ = lease.Inspect(ctx, b.over, b.Name())
+	case b.bug == "acquires on the second":
 		now := time.Now()
 		_ = wait(ctx, now.Truncate(2*time.Second).Add(2*time.Second).Sub(now))
 	}
@@ -475,6 +313,13 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 		tok, ok, err = b.Session.AcquireWithToken(ctx)
 	}
 	b.gone.Store(err != nil && ctx.Err() != nil)
+	if b.held.Store(ok); ok {
+		b.released.Store(false)
+		b.lost.Store(false)
+	}
+	if b.bug == "is granted after a release" && released || b.bug == "is granted after a loss" && lost {
+		return tok, true, nil
+	}
 	return tok, ok, err
 }
 
@@ -486,6 +331,10 @@ func (b *buggySession) Close(ctx context.Context) error {
 	case "closes when its handlers have returned":
 		for n := 0; n < 1000 && b.handling.Load() > 0; n++ {
 			_ = wait(ctx, time.Second)
+		}
+	case "closes only what it holds":
+		if !b.Session.CheckAlive() {
+			return nil
 		}
 	case "closes whatever its context":
 		return b.Session.Close(context.WithoutCancel(ctx))
@@ -522,7 +371,14 @@ func (b *buggySession) Wait(ctx context.Context) error {
 	case "waits when it is free":
 		_ = wait(ctx, time.Hour)
 	}
-	return b.Session.Wait(ctx)
+	switch err := b.Session.Wait(ctx); b.bug {
+	case "hides the error of a wait":
+		return nil
+	case "errs at every wait":
+		return errPlanted
+	default:
+		return err
+	}
 }
 
 func (b *buggySession) heldByAnother(ctx context.Context) bool {

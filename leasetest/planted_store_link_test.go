@@ -28,8 +28,12 @@ type sharedLoad struct {
 
 func connectStore(bug string) func(testing.TB, Transmit) lease.Store {
 	return func(_ testing.TB, transmit Transmit) lease.Store {
-		return &remoteStore{plainStore: newPlainStore(bug), transmit: transmit, reading: map[string]*sharedLoad{}}
+		return newRemoteStore(newPlainStore(bug), transmit)
 	}
+}
+
+func newRemoteStore(of *plainStore, transmit Transmit) *remoteStore {
+	return &remoteStore{plainStore: of, transmit: transmit, reading: map[string]*sharedLoad{}}
 }
 
 func (s *remoteStore) Load(ctx context.Context, name string) (snap lease.Snapshot, err error) {

@@ -26,11 +26,9 @@ type plainStore struct {
 	now     time.Time     // the latest time that was shown
 	set     time.Duration // by which the clock was moved
 	watches map[string][]plainWatch
-	spoilt  map[string]bool          // by name
-	opened  time.Time                // again; zero: never
-	listed  []string                 // the names of the list before
-	form    func(name string) string // in which names are kept; nil: as they are
-	gone    uint64                   // the highest epoch that the last forgetting forgot
+	spoilt  map[string]bool // by name
+	opened  time.Time       // again; zero: never
+	calls   uint64          // counted by the stores that are sound though unusual
 }
 
 type plainRecord struct {
@@ -53,16 +51,19 @@ func newPlainStore(bug string) *plainStore {
 }
 
 func (s *plainStore) key(name string) (string, error) {
-	if s.form != nil && lease.CheckName(name) == nil {
-		return s.form(name), nil
+	if s.bug == "combining marks are dropped" {
+		name = strings.NewReplacer("\u00e9", "e", "\u0301", "").Replace(name)
 	}
 	return name, lease.CheckName(name)
 }
 
 func (s *plainStore) time() time.Time {
 	now := time.Now().Round(0).UTC().Add(s.set)
-	if s.bug == "its clock has whole seconds" {
+	switch s.bug {
+	case "its clock has whole seconds":
 		now = now.Truncate(time.Second)
+	case coarseClock:
+		now = now.Truncate(coarseTick)
 	}
 	switch {
 	case now.Before(s.now) && s.bug != "its time is that of its clock":
@@ -84,6 +85,12 @@ func (s *plainStore) stepClock(d time.Duration) {
 
 func (s *plainStore) current(name string) lease.Snapshot {
 	snap := lease.Snapshot{Record: lease.Record{Epoch: s.floor}, Version: fmt.Sprint("absent-", s.absent), Now: s.time()}
+	switch s.bug {
+	case coarseClock:
+		snap.Uncertainty = coarseTick
+	case oneCounter:
+		snap.Version = fmt.Sprint("absent-", s.swaps)
+	}
 	if r, ok := s.records[name]; ok && s.bug == "a record has a time to live" && !r.At(snap.Now).State.Locked() && snap.Now.Sub(r.changed) > 24*time.Hour {
 		delete(s.records, name)
 	} else if ok {
@@ -101,14 +108,26 @@ func (s *plainStore) Load(ctx context.Context, name string) (lease.Snapshot, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	snap, err := s.read(name)
+	if err != nil {
+		return snap, err
+	}
+	if s.bug == risingEpochs && snap.Record.ID.IsZero() {
+		s.calls++
+		snap.Record.Epoch = max(snap.Record.Epoch, s.calls)
+	}
+	return snap, ctx.Err()
+}
+
+// read returns the snapshot of a name, unless its record is corrupt. The mutex is held.
+func (s *plainStore) read(name string) (lease.Snapshot, error) {
 	if s.spoilt[name] {
-		if s.bug == "takes what it cannot read for free" {
-			delete(s.records, name)
-		} else {
+		if s.bug != "takes what it cannot read for free" {
 			return lease.Snapshot{}, fmt.Errorf("%w: the record of %q", lease.ErrCorrupt, name)
 		}
+		delete(s.records, name)
 	}
-	return s.current(name), ctx.Err()
+	return s.current(name), nil
 }
 
 func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
@@ -121,6 +140,9 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	}
 	if ctx.Err() != nil && s.bug == "acknowledges what it does not write under a done context" {
 		return lease.Snapshot{Record: next, Version: "none", Now: time.Now().UTC()}, nil
+	}
+	if s.bug == oneCounter {
+		time.Sleep(time.Nanosecond) // other calls come between a load and its swap
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,6 +165,10 @@ func (s *plainStore) Swap(ctx context.Context, name string, old lease.Snapshot, 
 	case "shows the time of the load when a state is over":
 		if over && !conflict {
 			now.Now = old.Now
+		}
+	case needlessConflicts:
+		if s.calls++; s.calls%3 == 0 {
+			return lease.Snapshot{}, lease.ErrConflict
 		}
 	}
 	if conflict || over {
@@ -184,7 +210,8 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 			continue
 		case w.ctx.Err() != nil,
 			s.bug == "signals no other owner" && next.ID == was.ID && next.State == was.State && next.Owner != was.Owner,
-			s.bug == "signals nothing once a record is corrupt" && len(s.spoilt) > 0:
+			s.bug == "signals nothing once a record is corrupt" && len(s.spoilt) > 0,
+			s.bug == "signals nothing after it was opened again" && !s.opened.IsZero():
 			continue
 		case s.bug == "a later change takes the signal back":
 			select {
@@ -197,6 +224,12 @@ func (s *plainStore) put(name string, next lease.Record, now time.Time) {
 		case w.ch <- struct{}{}:
 		default:
 		}
+		if s.bug == briefWatches {
+			w.close()
+		}
+	}
+	if s.bug == briefWatches {
+		delete(s.watches, name)
 	}
 }
 
@@ -257,9 +290,19 @@ func plainStores(bug string) *suite {
 		},
 	}
 	return &suite{rules: storeRules, options: o.withDefaults(), newStore: func(testing.TB) lease.Store {
-		return newPlainStore(bug)
+		switch s := newPlainStore(bug); bug {
+		case "keeps the version when its authority writes", "has an authority that goes by the clock of its process":
+			return withAuthority{s}
+		default:
+			return s
+		}
 	}}
 }
+
+// withAuthority is a plainStore that has an authority of its own.
+type withAuthority struct{ *plainStore }
+
+func (s withAuthority) Authority() lease.Authority { return &plainAuthority{plainStore: s.plainStore} }
 
 func TestPlainStore(t *testing.T) { plainStores("").test(t) }
 
@@ -336,7 +379,10 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.time()
-	s.gone = 0
+	if s.bug == "forgets locks after it was opened again" && !s.opened.IsZero() {
+		clear(s.records)
+	}
+	gone := uint64(0) // the highest epoch that is forgotten now
 	maps.DeleteFunc(s.records, func(name string, r plainRecord) bool {
 		ended := r.changed
 		if !r.Until.IsZero() && s.bug != "forgets what ended just now and was written long ago" {
@@ -354,13 +400,14 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 			delete(s.watches, name)
 		}
 		if idle {
-			s.gone, s.floor = max(s.gone, r.Epoch), max(s.floor, r.Epoch)
+			gone, s.floor = max(gone, r.Epoch), max(s.floor, r.Epoch)
 		}
 		return idle
 	})
-	switch s.bug {
-	case "absence has one version":
-	default:
+	if s.bug == "the floor is what was forgotten last" && gone > 0 {
+		s.floor = gone
+	}
+	if s.bug != "absence has one version" {
 		s.absent++
 	}
 	return plainRetention
@@ -369,15 +416,17 @@ func (s *plainStore) forget(testing.TB, lease.Store) time.Duration {
 // reopen returns the store that a process finds after a restart.
 func (s *plainStore) reopen(testing.TB, lease.Store) lease.Store {
 	next := newPlainStore(s.bug)
-	next.records = s.records
+	next.records, next.swaps, next.now = s.records, s.swaps, s.now
+	next.floor, next.absent, next.opened, next.set = s.floor, s.absent+1, time.Now(), s.set
 	switch s.bug {
 	case "versions restart after reopening":
-	default:
-		next.swaps = s.swaps
-	}
-	next.floor, next.absent, next.opened, next.set = s.floor, s.absent+1, time.Now(), s.set
-	if s.bug != "forgets its time when it is closed" {
-		next.now = s.now
+		next.swaps = 0
+	case "forgets its time when it is closed":
+		next.now = time.Time{}
+	case "the floor of epochs is in memory only":
+		next.floor = 0
+	case "the version of an absence recurs after reopening":
+		next.absent = 0
 	}
 	return next
 }
@@ -394,7 +443,6 @@ func (s *plainStore) List(ctx context.Context, prefix string) iter.Seq2[lease.En
 		s.mu.Lock()
 		began := s.current("").Now
 		s.mu.Unlock()
-		s.listed = names
 		if s.bug == "lists no more than a page of 1000" {
 			names = names[:min(1000, len(names))]
 		}
@@ -427,10 +475,10 @@ func (s *plainStore) names(prefix string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.records)) {
 		r := s.records[name]
 		begins := strings.HasPrefix(name, prefix)
-		switch s.bug {
-		case "drops the slash at the end of a prefix":
+		switch {
+		case s.bug == "drops the slash at the end of a prefix":
 			begins = strings.HasPrefix(name, strings.TrimSuffix(prefix, "/"))
-		case "lists what is leased only":
+		case s.bug == "lists what is leased only", s.bug == "lists what is leased only after it was opened again" && !s.opened.IsZero():
 			begins = begins && r.State == lease.Leased
 		}
 		if begins && r.State != lease.Available {
