@@ -138,7 +138,7 @@ var authorityLinkRules = []rule{
 			var err error
 			acquired := false
 			var earliest time.Time // the lease ends at this time at the earliest
-			l.during(nth, pause.request, func() {
+			l.during(nth, holdRequest, func() {
 				res, err = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
 			}, func(func()) {
 				p.pass(p.D / 5)
@@ -209,7 +209,7 @@ var authorityLinkRules = []rule{
 				}
 				var err error
 				taken := false
-				l.during(nth, pause.request, func() { _, err = a.bare.Do(p.ctx, name, req) }, func(func()) {
+				l.during(nth, holdRequest, func() { _, err = a.bare.Do(p.ctx, name, req) }, func(func()) {
 					_ = intruder.do(name, release(id))
 					taken = intruder.do(name, acquire(other, p.D)) == nil
 				})
@@ -230,7 +230,7 @@ var authorityLinkRules = []rule{
 			name := fmt.Sprint(p.name, "/", p.id())
 			id := p.id()
 			a.mustGrant(name, acquire(id, p.D))
-			l.during(nth, pause.answer, func() {
+			l.during(nth, holdAnswer, func() {
 				_, _ = a.bare.Do(p.ctx, name, lease.Request{Action: lease.ActionRead}) // the delay is on purpose, so it is not measured
 			}, func(end func()) {
 				time.AfterFunc(p.D/8, end)

@@ -23,7 +23,7 @@ const maxRuns, aloneFrom = 8, 4
 func (s *suite) checkInRealTime(t testing.TB, r rule) {
 	rulePace.enter(s.options.Unit / 8)
 	for n := 1; ; n++ {
-		run := trial{&recorder{TB: t}}
+		run := &recorder{TB: t}
 		var p *tester
 		run.run(func() {
 			p = s.tester(run, r)
@@ -61,29 +61,6 @@ func (s *suite) checkInRealTime(t testing.TB, r rule) {
 		}
 		return
 	}
-}
-
-// A trial is a recorder that passes log messages on to the test.
-type trial struct{ *recorder }
-
-func (r trial) Log(args ...any) {
-	r.TB.Helper()
-	r.TB.Log(args...)
-}
-
-func (r trial) Logf(format string, args ...any) {
-	r.TB.Helper()
-	r.TB.Logf(format, args...)
-}
-
-func (r trial) Skip(args ...any) {
-	r.Log(args...)
-	r.SkipNow()
-}
-
-func (r trial) Skipf(format string, args ...any) {
-	r.Logf(format, args...)
-	r.SkipNow()
 }
 
 // delays contains the longest delay of a run. It is safe for concurrent use.

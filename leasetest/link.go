@@ -125,75 +125,49 @@ func (p *tester) lateness(d time.Duration) map[string]Transmit {
 		p.Sleep(d)
 		return ctx.Err()
 	}
-	return map[string]Transmit{
-		"the request is late": func(ctx context.Context, send func() error) error {
-			if err := pause(ctx); err != nil {
-				return err
-			}
-			return send()
-		},
-		"the answer is late": func(ctx context.Context, send func() error) error {
-			return errors.Join(send(), pause(ctx))
-		},
+	return map[string]Transmit{"the request is late": holdRequest(pause), "the answer is late": holdAnswer(pause)}
+}
+
+// holdRequest returns a Transmit function that sends each request when the function pause has returned nil.
+func holdRequest(pause func(context.Context) error) Transmit {
+	return func(ctx context.Context, send func() error) error {
+		if err := pause(ctx); err != nil {
+			return err
+		}
+		return send()
 	}
 }
 
-// A pause holds one message back until end is called. Its channel reached is closed when the message arrives.
-type pause struct {
-	reached, ended chan struct{}
-	end            func()
+// holdAnswer is like holdRequest, but only the answer waits for the function pause.
+func holdAnswer(pause func(context.Context) error) Transmit {
+	return func(ctx context.Context, send func() error) error { return errors.Join(send(), pause(ctx)) }
 }
 
-func newPause() pause {
-	p := pause{reached: make(chan struct{}), ended: make(chan struct{})}
-	p.end = sync.OnceFunc(func() { close(p.ended) })
-	return p
-}
-
-func (p pause) wait(ctx context.Context) error {
-	close(p.reached)
-	select {
-	case <-p.ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (p pause) request(ctx context.Context, send func() error) error {
-	if err := p.wait(ctx); err != nil {
-		return err
-	}
-	return send()
-}
-
-func (p pause) answer(ctx context.Context, send func() error) error {
-	return errors.Join(send(), p.wait(ctx))
-}
-
-// isReached waits until a message has reached the pause. It returns false if done is closed before that.
-func (p pause) isReached(done <-chan struct{}) bool {
-	select {
-	case <-p.reached:
-		return true
-	case <-done:
-		return false
-	}
-}
-
-// The method during makes the call, and holds its message with the number nth back while f runs. The function
-// f may end the pause before it returns. If the call has no such message, f does not run.
-func (l *link) during(nth int, hold func(pause, context.Context, func() error) error, call func(), f func(end func())) {
-	here, done := newPause(), make(chan struct{})
-	l.disturb(nth, func(ctx context.Context, send func() error) error { return hold(here, ctx, send) })
+// The method during makes the call, and holds its message with the number nth back while f runs. The argument
+// hold is holdRequest or holdAnswer. The function f may end the pause before it returns. If the call has no
+// such message, f does not run.
+func (l *link) during(nth int, hold func(pause func(context.Context) error) Transmit, call func(), f func(end func())) {
+	reached, ended, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	l.disturb(nth, hold(func(ctx context.Context) error {
+		close(reached)
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}))
 	go l.p.guarded(func() {
 		defer close(done)
 		call()
 	})()
-	if here.isReached(done) {
-		f(here.end)
+	select {
+	case <-reached:
+		f(end)
+	case <-done:
 	}
-	here.end()
+	end()
 	<-done
 	l.restore()
 }

@@ -184,48 +184,45 @@ var runRules = []rule{
 		w := p.world()
 		first := w.join(Holder{Owner: "first"})
 		first.acquire()
-		all := make([]*contender, crowd)
-		for i := range all {
-			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)})
-		}
-		ctx, cancel := context.WithCancel(p.ctx)
-		var runs sync.WaitGroup
-		for _, one := range all {
-			runs.Go(p.guarded(func() {
-				_ = session.Run(ctx, one.Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
-			}))
-		}
+		all, end := w.crowd(crowd)
 		p.pass(p.D * 2)
 		p.need(first.release(), "release")
 		released := time.Now()
 		p.pass(p.D)
-		cancel()
-		runs.Wait()
+		end()
 		if n := instantsOfAcquires(all, released); n < crowd/2 {
 			p.Errorf("%d contenders were woken at once, and their next acquires came in %d instants", crowd, n)
 		}
 	}},
 	{"N4/contenders-are-spread-after-errors", "contenders that run functions, and whose first acquires failed at the same time, do not go on acquiring at the same time", CanUseAuthority | exactTime, func(p *tester) {
 		const crowd = 10
-		w := p.world()
-		ctx, cancel := context.WithCancel(p.ctx)
-		all := make([]*contender, crowd)
-		var runs sync.WaitGroup
-		for i := range all {
-			all[i] = w.join(Holder{Owner: fmt.Sprint("owner-", i)}, leasefault.Always(lease.ActionAcquire, leasefault.FailRequest))
-			runs.Go(p.guarded(func() {
-				_ = session.Run(ctx, all[i].Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: p.D})
-			}))
-		}
+		all, end := p.world().crowd(crowd, leasefault.Always(lease.ActionAcquire, leasefault.FailRequest))
 		p.pass(p.D / 100)
 		failed := time.Now()
 		p.pass(2 * p.D)
-		cancel()
-		runs.Wait()
+		end()
 		if n := instantsOfAcquires(all, failed); n < crowd/2 {
 			p.Errorf("the first acquires of %d contenders failed at once, and their next ones came in %d instants", crowd, n)
 		}
 	}},
+}
+
+// The method crowd makes n contenders, which call session.Run with a function that returns at once. The function
+// end ends the runs.
+func (w *world) crowd(n int, lines ...leasefault.Line[lease.Action]) (all []*contender, end func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var runs sync.WaitGroup
+	for i := range n {
+		one := w.join(Holder{Owner: fmt.Sprint("owner-", i)}, lines...)
+		all = append(all, one)
+		runs.Go(w.guarded(func() {
+			_ = session.Run(ctx, one.Lease, func(context.Context, lease.Token) error { return nil }, &session.RunOptions{Logger: silentOptions.Logger, AcquireInterval: w.D})
+		}))
+	}
+	return all, func() {
+		cancel()
+		runs.Wait()
+	}
 }
 
 // For each contender, the function instantsOfAcquires takes the first acquire that was not sent before the

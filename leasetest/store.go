@@ -124,8 +124,19 @@ func (s storeTester) leased(on lease.Snapshot, d time.Duration) lease.Record {
 // The method putLeased writes the record of a lease that starts now and lasts for d.
 func (s storeTester) putLeased(name string, d time.Duration) lease.Snapshot {
 	s.Helper()
+	return s.putAs(name, lease.Leased, d)
+}
+
+// The method putAs is like putLeased, but the lease is in the given state. If this state is not locked, the
+// record has no end.
+func (s storeTester) putAs(name string, state lease.State, d time.Duration) lease.Snapshot {
+	s.Helper()
 	old := s.load(name)
-	return s.put(name, old, s.leased(old, d))
+	next := s.leased(old, d)
+	if next.State = state; !state.Locked() {
+		next.Until = time.Time{}
+	}
+	return s.put(name, old, next)
 }
 
 func (s storeTester) requireRecord(name string, r lease.Record) lease.Snapshot {

@@ -99,11 +99,7 @@ var keepRules = []rule{
 		after := min(s.forget(), s.idleTime())
 		put := map[string]lease.Record{}
 		keep := func(what string, state lease.State, d time.Duration) {
-			old := s.load(s.name + what)
-			next := s.leased(old, d)
-			next.State = state
-			s.put(s.name+what, old, next)
-			put[s.name+what] = next
+			put[s.name+what] = s.putAs(s.name+what, state, d).Record
 		}
 		if long := 100*s.D + 4*after; s.Limits.MaxDuration == 0 || long <= s.Limits.MaxDuration {
 			keep("/leased", lease.Leased, long)
@@ -151,10 +147,7 @@ var keepRules = []rule{
 				continue
 			}
 			name := s.name + "/" + state.String()
-			old := s.load(name)
-			r := s.leased(old, d)
-			r.State = state
-			put[name] = s.put(name, old, r).Record
+			put[name] = s.putAs(name, state, d).Record
 		}
 		s.pass(d + after/2)
 		s.forget()
@@ -177,14 +170,7 @@ var keepRules = []rule{
 		}
 		sent, put := time.Now(), map[lease.State]lease.Record{}
 		for _, state := range slices.Concat(over, ending) {
-			name := s.name + "/" + state.String()
-			old := s.load(name)
-			next := s.leased(old, s.Unit)
-			if next.State = state; !state.Locked() {
-				next.Until = time.Time{}
-			}
-			s.put(name, old, next)
-			put[state] = next
+			put[state] = s.putAs(s.name+"/"+state.String(), state, s.Unit).Record
 		}
 		keeps := func(states []lease.State) {
 			for _, state := range states {

@@ -64,7 +64,7 @@ var storeLinkRules = []rule{
 			p.history.printf("== the answer to message %d of an earlier load is late", nth)
 			name := fmt.Sprint(p.name, "/", p.id())
 			old := s.putLeased(name, 100*p.D)
-			l.during(nth, pause.answer, func() {
+			l.during(nth, holdAnswer, func() {
 				_, _ = s.bare.Load(s.ctx, name) // the delay is on purpose, so it is not measured
 			}, func(end func()) {
 				time.AfterFunc(p.D/8, end)

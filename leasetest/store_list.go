@@ -177,16 +177,14 @@ var listRules = []rule{
 		s := p.store()
 		held := map[string]lease.Record{}
 		for i, d := range []time.Duration{100 * s.D, 100 * s.D, 200 * s.D, lease.Infinite} {
-			name := fmt.Sprint(s.name, "/", i)
-			old := s.load(name)
-			next := s.leased(old, d)
+			name, state := fmt.Sprint(s.name, "/", i), lease.Leased
 			switch {
 			case i == 1 && s.can(CanBreak):
-				next.State = lease.Breaking
+				state = lease.Breaking
 			case d == lease.Infinite && !s.can(CanBeInfinite):
 				continue
 			}
-			held[name] = s.put(name, old, next).Record
+			held[name] = s.putAs(name, state, d).Record
 		}
 		_ = s.load(s.name + "/never-leased")
 		released := s.putLeased(s.name+"/released", 100*s.D)

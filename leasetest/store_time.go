@@ -252,11 +252,8 @@ var timeRules = []rule{
 	{"S5/swap-conflicts-once-the-state-is-over", "a record that has come to its until since it was loaded cannot be swapped", CanTellTime, func(p *tester) {
 		s := p.store()
 		for _, state := range []lease.State{lease.Leased, lease.Breaking} {
+			next := s.putAs(s.name, state, s.D/2).Record
 			old := s.load(s.name)
-			next := s.leased(old, s.D/2)
-			next.State = state
-			s.put(s.name, old, next)
-			old = s.load(s.name)
 			if !old.Record.At(old.Now).State.Locked() {
 				s.Fatalf("it took more than %v from a swap to a load", s.D/2)
 			}

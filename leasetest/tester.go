@@ -167,7 +167,8 @@ func (p *tester) id() (id lease.ID) {
 	return id
 }
 
-// A recorder is a testing.TB that stores the messages of failures without marking the test as failed.
+// A recorder is a testing.TB that stores the messages of failures without marking the test as failed. It passes
+// log messages on to the test.
 type recorder struct {
 	testing.TB // implements all other methods
 
@@ -213,18 +214,22 @@ func (r *recorder) Failed() bool {
 	return len(r.messages) > 0
 }
 
-func (r *recorder) Log(...any)          {}
-func (r *recorder) Logf(string, ...any) {}
-func (r *recorder) Helper()             {}
-
 func (r *recorder) SkipNow() {
 	r.mu.Lock()
 	r.skipped = true
 	r.mu.Unlock()
 	runtime.Goexit()
 }
-func (r *recorder) Skip(...any)          { r.SkipNow() }
-func (r *recorder) Skipf(string, ...any) { r.SkipNow() }
+
+func (r *recorder) Skip(args ...any) {
+	r.Log(args...)
+	r.SkipNow()
+}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.Logf(format, args...)
+	r.SkipNow()
+}
 
 func (r *recorder) Cleanup(f func()) {
 	r.mu.Lock()
