@@ -140,6 +140,19 @@ func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 			return nil
 		}, nil},
 		{"wait under a done context", 0, func(l holder) error { return l.Wait(done) }, context.Canceled},
+		{"acquire whose context ends meanwhile", 0, func(l holder) error {
+			ctx, cancel := context.WithTimeout(live, time.Second/2)
+			defer cancel()
+			_, err := l.Acquire(ctx)
+			return endedHalfway(ctx, err)
+		}, context.DeadlineExceeded},
+		{"acquire that is released meanwhile", 0, func(l holder) error {
+			ctx, cancel := context.WithTimeout(live, time.Second/2)
+			defer cancel()
+			context.AfterFunc(ctx, func() { release(l) })
+			_, err := l.Acquire(live)
+			return endedHalfway(ctx, err)
+		}, lease.ErrReleased},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,66 +184,80 @@ func TestFakeReturnsWhatASessionReturns(t *testing.T) {
 					t.Errorf("the Fake returns %v, and the Session returns %v", got, want)
 				}
 				time.Sleep(time.Minute) // until the requests of the Session have ended
+				if f.CheckAlive() != s.CheckAlive() {
+					t.Errorf("a minute later, CheckAlive of the Fake is %v, and of the Session %v", f.CheckAlive(), s.CheckAlive())
+				}
 			})
 		})
 	}
 }
 
-// The results of NextRelease are used in their order. A Release that has nothing to release, or whose
-// context is done, uses none. The lease is free in any case.
-func TestFakeNextRelease(t *testing.T) {
-	var f leasetest.Fake
-	rival := f.Rival()
-	first, second := errors.New("first"), &lease.OpError{Op: "release", Name: "job", Err: lease.ErrConflict}
-	f.NextRelease(first)
-	f.NextRelease(nil)
-	f.NextRelease(second)
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
-	for i, c := range []struct {
-		ctx  context.Context
-		want error
-	}{{done, context.Canceled}, {t.Context(), first}, {t.Context(), nil}, {t.Context(), nil}} {
-		if i == 0 {
-			_, _ = f.Acquire(t.Context())
-		}
-		if err := f.Release(c.ctx); !errors.Is(err, c.want) || f.CheckAlive() {
-			t.Errorf("Release %d: %v, want %v; held: %v", i+1, err, c.want, f.CheckAlive())
-		}
+// endedHalfway returns err, unless the call has not ended together with ctx.
+func endedHalfway(ctx context.Context, err error) error {
+	if deadline, _ := ctx.Deadline(); !deadline.Equal(time.Now()) {
+		return fmt.Errorf("it ended %v after its time", time.Since(deadline))
 	}
-	_, _ = f.Acquire(t.Context())
-	if err := f.Release(t.Context()); err != second {
-		t.Errorf("the last Release: %v, want %v unchanged", err, second)
-	}
-	if ok, err := rival.Acquire(t.Context()); !ok {
-		t.Errorf("the Acquire of the rival: %v, %v", ok, err)
-	}
+	return err
 }
 
-// A slow Acquire ends with its context, and with Release. It is never granted later.
-func TestFakeSlowAcquireEnds(t *testing.T) {
-	for what, want := range map[string]error{"context": context.DeadlineExceeded, "release": lease.ErrReleased} {
-		synctest.Test(t, func(t *testing.T) {
-			var f leasetest.Fake
-			f.NextAfter(time.Minute, true, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			if what == "context" {
-				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-			} else {
-				time.AfterFunc(time.Second, func() { _ = f.Release(ctx) })
+// The results of NextRelease and NextReleaseAfter are used in their order. A Release that has nothing to release,
+// or whose context is done, uses none. Even a slow Release frees the lease at once. It ends with its context, but
+// not with one that it has ended.
+func TestFakeReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f leasetest.Fake
+		rival := f.Rival()
+		failure, unchanged := errors.New("no answer"), &lease.OpError{Op: "release", Name: "job", Err: lease.ErrConflict}
+		f.NextRelease(failure)
+		f.NextRelease(nil)
+		for _, err := range []error{nil, failure, nil} {
+			f.NextReleaseAfter(time.Minute, err)
+		}
+		f.NextRelease(unchanged)
+		live := func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }
+		for _, c := range []struct {
+			what    string
+			acquire bool // before the Release
+			ctx     func() (context.Context, context.CancelFunc)
+			took    time.Duration
+			want    error
+		}{
+			{"under a done context", true, func() (context.Context, context.CancelFunc) {
+				ctx, cancel := live()
+				cancel()
+				return ctx, cancel
+			}, 0, context.Canceled},
+			{"failure", false, live, 0, failure},
+			{"success", false, live, 0, nil},
+			{"of nothing", false, live, 0, nil},
+			{"slow, under a context that it ends", true, func() (context.Context, context.CancelFunc) { return f.WhileHeld(t.Context()) }, time.Minute, nil},
+			{"slow failure", true, live, time.Minute, failure},
+			{"timeout", true, func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) }, time.Second, context.DeadlineExceeded},
+			{"an error that stays as it is", true, live, 0, unchanged},
+		} {
+			if c.acquire {
+				_, _ = f.Acquire(t.Context())
 			}
-			defer cancel()
+			ctx, cancel := c.ctx()
+			time.AfterFunc(1, func() {
+				if f.CheckAlive() {
+					t.Errorf("%s: the lease is held during the Release", c.what)
+				}
+			})
 			began := time.Now()
-			ok, err := f.Acquire(ctx)
-			if took := time.Since(began); ok || !errors.Is(err, want) || took != time.Second {
-				t.Errorf("%s: Acquire: %v, %v after %v", what, ok, err, took)
+			err := f.Release(ctx)
+			if took := time.Since(began); took != c.took || !errors.Is(err, c.want) || f.CheckAlive() {
+				t.Errorf("%s: Release returns %v after %v, want %v after %v; held: %v", c.what, err, took, c.want, c.took, f.CheckAlive())
 			}
-			time.Sleep(time.Hour)
-			if f.CheckAlive() {
-				t.Errorf("%s: the lease is held an hour later", what)
+			if c.want == unchanged && err != unchanged {
+				t.Errorf("%s: %v", c.what, err)
 			}
-		})
-	}
+			cancel()
+		}
+		if ok, err := rival.Acquire(t.Context()); !ok {
+			t.Errorf("the Acquire of the rival: %v, %v", ok, err)
+		}
+	})
 }
 
 // Each way in which a lease ends is seen by handlers, contexts and CheckAlive.
@@ -342,40 +369,6 @@ func TestFakeStopWindow(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A slow Release gives the lease up at once, and ends with its context, but not with one that it has ended.
-func TestFakeSlowRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f leasetest.Fake
-		failure := errors.New("no answer")
-		for _, c := range []struct {
-			what string
-			err  error
-			ctx  func() (context.Context, context.CancelFunc)
-			took time.Duration
-			want error
-		}{
-			{"success", nil, func() (context.Context, context.CancelFunc) { return f.WhileHeld(t.Context()) }, time.Minute, nil},
-			{"failure", failure, func() (context.Context, context.CancelFunc) { return context.WithCancel(t.Context()) }, time.Minute, failure},
-			{"timeout", nil, func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) }, time.Second, context.DeadlineExceeded},
-		} {
-			_, _ = f.Acquire(t.Context())
-			f.NextReleaseAfter(time.Minute, c.err)
-			ctx, cancel := c.ctx()
-			time.AfterFunc(1, func() {
-				if f.CheckAlive() {
-					t.Errorf("%s: the lease is held during the Release", c.what)
-				}
-			})
-			began := time.Now()
-			err := f.Release(ctx)
-			if took := time.Since(began); took != c.took || !errors.Is(err, c.want) {
-				t.Errorf("%s: Release returns %v after %v, want %v after %v", c.what, err, took, c.want, c.took)
-			}
-			cancel()
-		}
-	})
 }
 
 // A Wait for a rival that does not release is not silent.

@@ -22,12 +22,7 @@ func (keeper) Release(context.Context) error { return nil }
 func TestPicture(t *testing.T) {
 	if os.Getenv("LEASETEST_PICTURE") != "" {
 		leasetest.TestLease(t, func(t testing.TB, h leasetest.Holder) lease.Lease {
-			s, err := session.New(h.Authority, h.Name, &session.Options{Owner: h.Owner, Duration: h.Duration})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close(context.Background()) })
-			return keeper{s}
+			return keeper{newSession(t, h).(*session.Session)}
 		}, &leasetest.Options{Bubble: true, Can: leasetest.CanUseAuthority})
 		return
 	}
