@@ -7,9 +7,18 @@ import (
 	"testing"
 )
 
-// Every rule and every vector is of a clause that SPEC.md has, and no two have one name.
-func TestRulesAreOfClauses(t *testing.T) {
-	clauses := clausesOfSPEC(t)
+// Every rule and every vector is of a clause that SPEC.md has, and no two rules of a suite have one name. Every
+// clause is of a rule or a vector, or PEERS.md says why it is of none. The list of the peers' cases in PEERS.md
+// names rules that there are.
+func TestRulesClausesAndPeers(t *testing.T) {
+	spec, err := os.ReadFile("../SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clauses, has, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\*`).FindAllStringSubmatch(string(spec), -1) {
+		clauses[m[1]] = true
+	}
 	for kind, rules := range map[string][]rule{"store": storeRules, "authority": allAuthorityRules(), "lease": leaseRules, "guard": guardRules, "step": stepRules} {
 		seen := map[string]bool{}
 		for _, r := range rules {
@@ -19,84 +28,36 @@ func TestRulesAreOfClauses(t *testing.T) {
 			if seen[r.name] || r.says == "" || strings.ContainsAny(r.name, " \t") {
 				t.Errorf("%s: %s: a rule has a name of its own, without spaces, and says what it is", kind, r.name)
 			}
-			seen[r.name] = true
+			seen[r.name], names[r.name], has[r.clause()] = true, true, true
 		}
 	}
 	for _, s := range scenarios(mustVectors(t), true) {
 		for _, clause := range s.spec {
-			if !clauses[clause] {
+			if has[clause] = true; !clauses[clause] {
 				t.Errorf("%s: SPEC.md has no clause %s", s.where, clause)
 			}
 		}
 	}
-}
-
-// Every clause is of a rule or a vector, or PEERS.md says why it is of none.
-func TestEveryClauseHasARule(t *testing.T) {
-	has := map[string]bool{}
-	for _, rules := range [][]rule{storeRules, authorityRules, leaseRules, guardRules, stepRules} {
-		for _, r := range rules {
-			has[r.clause()] = true
-		}
+	peers, err := os.ReadFile("PEERS.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range scenarios(mustVectors(t), true) {
-		for _, clause := range s.spec {
-			has[clause] = true
-		}
-	}
-	_, text, _ := strings.Cut(string(peers(t)), "## What no rule checks")
+	_, text, _ := strings.Cut(string(peers), "## What no rule checks")
 	without, _, _ := strings.Cut(text, "in part:")
 	excused := map[string]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| ((?:[A-Z]\d+ ?)+)\|`).FindAllStringSubmatch(without, -1) {
 		for _, clause := range strings.Fields(row[1]) {
-			excused[clause] = true
+			if excused[clause] = true; !clauses[clause] {
+				t.Errorf("PEERS.md: SPEC.md has no clause %s", clause)
+			}
 		}
 	}
-	clauses := clausesOfSPEC(t)
 	for clause := range clauses {
 		if has[clause] == excused[clause] {
 			t.Errorf("%s: it has a rule: %v; PEERS.md says that it has none: %v", clause, has[clause], excused[clause])
 		}
 	}
-	for clause := range excused {
-		if !clauses[clause] {
-			t.Errorf("PEERS.md: SPEC.md has no clause %s", clause)
-		}
-	}
-}
-
-// clausesOfSPEC are the clauses that SPEC.md has.
-func clausesOfSPEC(t *testing.T) map[string]bool {
-	t.Helper()
-	spec, err := os.ReadFile("../SPEC.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	clauses := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\*`).FindAllStringSubmatch(string(spec), -1) {
-		clauses[m[1]] = true
-	}
-	return clauses
-}
-
-func peers(t *testing.T) []byte {
-	t.Helper()
-	list, err := os.ReadFile("PEERS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-// The list of the peers' cases names rules that there are.
-func TestPeersAreRules(t *testing.T) {
-	names := map[string]bool{}
-	for _, rules := range [][]rule{storeRules, allAuthorityRules(), leaseRules, guardRules, stepRules} {
-		for _, r := range rules {
-			names[r.name] = true
-		}
-	}
-	rows := regexp.MustCompile("(?m)\\| `([^`]+)` \\|$").FindAllStringSubmatch(string(peers(t)), -1)
+	rows := regexp.MustCompile("(?m)\\| `([^`]+)` \\|$").FindAllStringSubmatch(string(peers), -1)
 	if len(rows) < 40 {
 		t.Errorf("%d cases are listed", len(rows))
 	}
