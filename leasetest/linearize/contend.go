@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasefault"
 )
 
 // A Workload configures the requests of one history. A nil *Workload or a zero field means the default.
@@ -95,18 +96,21 @@ func (r *Recorder) ContendStore(ctx context.Context, s lease.Store, w *Workload)
 		if client%4 == 1 {
 			longest /= 10
 		}
-		return lease.NewAuthority(&delayed{Store: s, longest: longest, rng: rand.New(rand.NewPCG(c.Seed, uint64(client)<<32))})
+		rng := rand.New(rand.NewPCG(c.Seed, uint64(client)<<32)) // needs no mutex, because a client makes one request at a time
+		delay := func(before, after time.Duration) leasefault.Fault {
+			return func(ctx context.Context, c *leasefault.Call) error {
+				if err := pause(ctx, time.Duration(rng.Int64N(int64(before)+1))); err != nil {
+					return err
+				}
+				if c.Send(ctx) != nil {
+					return nil
+				}
+				return pause(ctx, time.Duration(rng.Int64N(int64(after)+1))) // if ctx is done during the pause, the answer is lost
+			}
+		}
+		return lease.NewAuthority(leasefault.ScriptStore(s,
+			leasefault.Always(leasefault.Load, delay(longest/4, longest)), leasefault.Always(leasefault.Swap, delay(longest, longest/4))))
 	}, &c)
-}
-
-type delayed struct {
-	lease.Store
-	longest time.Duration
-	rng     *rand.Rand // needs no mutex, because a client makes one request at a time
-}
-
-func (d *delayed) pause(ctx context.Context, longest time.Duration) error {
-	return pause(ctx, time.Duration(d.rng.Int64N(int64(longest)+1)))
 }
 
 // pause waits for the time d, or until ctx is done.
@@ -122,28 +126,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (d *delayed) Load(ctx context.Context, name string) (lease.Snapshot, error) {
-	if err := d.pause(ctx, d.longest/4); err != nil {
-		return lease.Snapshot{}, err
-	}
-	snap, err := d.Store.Load(ctx, name)
-	if err != nil {
-		return snap, err
-	}
-	return snap, d.pause(ctx, d.longest)
-}
-
-func (d *delayed) Swap(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	if err := d.pause(ctx, d.longest); err != nil {
-		return lease.Snapshot{}, err
-	}
-	snap, err := d.Store.Swap(ctx, name, old, next)
-	if err != nil {
-		return snap, err
-	}
-	return snap, d.pause(ctx, d.longest/4) // if ctx is done during the pause, the answer is lost
 }
 
 // The method client makes the requests of one client. Whenever a client is granted a new ID, it stores this

@@ -186,8 +186,22 @@ func TestPlantedBugs(t *testing.T) {
 				}
 			})
 		}, nil},
-		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority { return careless{a, lease.ActionRelease} }},
-		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority { return idle{a} }},
+		{"releases without comparing the ID", nil, func(a lease.Authority) lease.Authority {
+			return changing{a, func(ctx context.Context, name string, req lease.Request) lease.Request {
+				if res, err := lease.Inspect(ctx, a, name); req.Action == lease.ActionRelease && err == nil && res.Record.State.Locked() {
+					req.ID = res.Record.ID
+				}
+				return req
+			}}
+		}},
+		{"says that it broke and does not", nil, func(a lease.Authority) lease.Authority {
+			return changing{a, func(_ context.Context, _ string, req lease.Request) lease.Request {
+				if req.Action == lease.ActionBreak {
+					req = lease.Request{Action: lease.ActionRead}
+				}
+				return req
+			}}
+		}},
 		{"changes under the same token", func(s lease.Store) lease.Store { return unmarked{s} }, nil},
 		{"carries out twice", nil, func(a lease.Authority) lease.Authority {
 			return leasefault.Script(a, leasefault.Always(leasefault.Any, leasefault.Duplicate))
@@ -195,8 +209,23 @@ func TestPlantedBugs(t *testing.T) {
 		{"calls more certain than it is", nil, func(a lease.Authority) lease.Authority {
 			return leasefault.Answer(a, func(_ lease.Request, res *lease.Result, _ *error) { res.MinRemaining *= 2 })
 		}},
-		{"answers from memory", nil, func(a lease.Authority) lease.Authority { return &remembering{Authority: a} }},
-		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority { return lying{a} }},
+		{"answers from memory", nil, func(a lease.Authority) lease.Authority {
+			var last lease.Result // the answer to the last request that was granted
+			return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+				if req.Action == lease.ActionRead && req.ID.IsZero() && !last.Now.IsZero() {
+					*res, *err = last, nil
+				} else if *err == nil {
+					last = *res
+				}
+			})
+		}},
+		{"carries out what it said it did not", nil, func(a lease.Authority) lease.Authority {
+			return leasefault.Answer(a, func(req lease.Request, res *lease.Result, err *error) {
+				if *err == nil && req.Action == lease.ActionAcquire && res.Record.Epoch%3 == 0 {
+					*res, *err = lease.Result{}, lease.ErrHeldByOther
+				}
+			})
+		}},
 	} {
 		for mode, o := range map[string]*Options{"exact": nil, "observed": {Observed: true}, "late": {Observed: true, Late: true}} {
 			if mode == "late" && (bug.name == "ends leases late" || bug.name == "calls more certain than it is") {
@@ -273,54 +302,12 @@ func (s unmarked) Swap(ctx context.Context, name string, old lease.Snapshot, nex
 	return s.Store.Swap(ctx, name, old, next)
 }
 
-// careless executes requests of its action with the current lease ID instead of the ID in the request.
-type careless struct {
+// changing sends other requests than its caller.
+type changing struct {
 	lease.Authority
-	action lease.Action
+	change func(ctx context.Context, name string, req lease.Request) lease.Request
 }
 
-func (a careless) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == a.action {
-		if res, err := lease.Inspect(ctx, a.Authority, name); err == nil && res.Record.State.Locked() {
-			req.ID = res.Record.ID
-		}
-	}
-	return a.Authority.Do(ctx, name, req)
-}
-
-type idle struct{ lease.Authority }
-
-func (a idle) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionBreak {
-		req = lease.Request{Action: lease.ActionRead}
-	}
-	return a.Authority.Do(ctx, name, req)
-}
-
-// remembering answers a read without an ID with the result of the last granted request.
-type remembering struct {
-	lease.Authority
-	last *lease.Result
-}
-
-func (a *remembering) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	if req.Action == lease.ActionRead && req.ID.IsZero() && a.last != nil {
-		return *a.last, nil
-	}
-	res, err := a.Authority.Do(ctx, name, req)
-	if err == nil {
-		a.last = &res
-	}
-	return res, err
-}
-
-// lying refuses an acquire that it has granted.
-type lying struct{ lease.Authority }
-
-func (a lying) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
-	res, err := a.Authority.Do(ctx, name, req)
-	if err == nil && req.Action == lease.ActionAcquire && res.Record.Epoch%3 == 0 {
-		return lease.Result{}, lease.ErrHeldByOther
-	}
-	return res, err
+func (a changing) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
+	return a.Authority.Do(ctx, name, a.change(ctx, name, req))
 }
