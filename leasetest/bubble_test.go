@@ -1,39 +1,18 @@
 package leasetest
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
 )
 
-// A lockedLease keeps a mutex while it asks, as many would write it first.
-type lockedLease struct {
-	*buggySession
-	asking sync.Mutex
-}
-
-func (l *lockedLease) AcquireWithToken(ctx context.Context) (lease.Token, bool, error) {
-	l.asking.Lock()
-	defer l.asking.Unlock()
-	return l.buggySession.AcquireWithToken(ctx)
-}
-
-// A panickyLease recovers from nothing.
-type panickyLease struct{ *buggySession }
-
-func (l panickyLease) OnLost(f func(error)) (stop func() bool) {
-	return l.buggySession.OnLost(func(err error) { go f(err) })
-}
-
-// A panickyGuard does the same.
+// A panickyGuard recovers from nothing.
 type panickyGuard struct{ Guard }
 
 func (g panickyGuard) Do(tok lease.Token, f func() error) error {
@@ -49,21 +28,14 @@ type blockedGuard struct{ Guard }
 
 func (blockedGuard) Do(lease.Token, func() error) error { select {} }
 
-// A brokenLease panics in every Acquire.
-type brokenLease struct{ lease.Lease }
-
-func (brokenLease) AcquireWithToken(context.Context) (lease.Token, bool, error) {
-	panic("no lease today")
-}
-
 // childVariable says, in a child of TestEndsOfTheProcess, which of them it is to come to.
 const childVariable = "LEASETEST_END"
 
 // If the process or a rule ends early, the message names the rule, the clause, the cause, and what to do.
 // Every other rule of the suite starts, too. Each case runs in a child process of this test.
 func TestEndsOfTheProcess(t *testing.T) {
-	leases := func(bubble bool, wrap func(*buggySession) lease.Lease, names ...string) *suite {
-		s := buggySessions("")
+	leases := func(bubble bool, bug string, names ...string) *suite {
+		s := buggySessions(bug)
 		s.longest, s.rules = time.Second, nil
 		for _, name := range names {
 			s.rules = append(s.rules, rulesNamed(t, leaseRules, name)...)
@@ -71,7 +43,6 @@ func TestEndsOfTheProcess(t *testing.T) {
 		if !bubble {
 			s.options = (&Options{Unit: 20 * time.Millisecond, Seed: 1}).withDefaults()
 		}
-		s.newLease = func(t testing.TB, h Holder) lease.Lease { return wrap(newBuggySession(t, h, "").(*buggySession)) }
 		return s
 	}
 	guards := func(bug string, wrap func(Guard) Guard, names ...string) *suite {
@@ -90,11 +61,10 @@ func TestEndsOfTheProcess(t *testing.T) {
 		me     = "^TestEndsOfTheProcess$"
 		replay = "LEASETEST_SEED=1 go test github.com/fencedlease/lease/leasetest -run '" + me
 	)
-	locked := leases(true, func(l *buggySession) lease.Lease { return &lockedLease{buggySession: l} }, once)
+	locked := leases(true, "keeps a mutex while it asks", once)
 	fails := rule{"H1/fails-first", "a rule fails before", 0, func(p *tester) { p.Errorf("its message") }}
 	locked.rules = append([]rule{fails}, locked.rules...)
-	panicky := func(l *buggySession) lease.Lease { return panickyLease{l} }
-	broken := func(l *buggySession) lease.Lease { return brokenLease{l} }
+	const panicky, broken = "recovers from nothing", "panics in every acquire"
 	panicked := []string{"leasetest: a handler of OnLost panics, as rule " + panics + " wants it", "nothing recovered from it, and SPEC H16 is violated: a handler that panics stops no other handler",
 		"go test github.com/fencedlease/lease/leasetest -run '" + me + "' -skip '" + me + "/^H16$/^a-panic-stops-no-other$'"}
 	ends := map[string]struct {
@@ -102,15 +72,15 @@ func TestEndsOfTheProcess(t *testing.T) {
 		says  []string
 	}{
 		"mutex": {locked, []string{"rule " + once + " has not ended after 1s", "SPEC H5: calls of acquire at the same time on one lease get the same term",
-			"Rules that failed before: H1/fails-first\n\tSPEC H1 is violated: a rule fails before\n\tits message", "sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-term$'", "leasetest.(*lockedLease).AcquireWithToken"}},
+			"Rules that failed before: H1/fails-first\n\tSPEC H1 is violated: a rule fails before\n\tits message", "sync.Mutex", "I/O", replay + "/^H5$/^acquires-at-once-are-one-term$'", "leasetest.(*buggySession).AcquireWithToken"}},
 		"handler":              {leases(true, panicky, panics), panicked},
 		"handler in real time": {leases(false, panicky, panics), panicked},
 		"blocked guard": {guards("", func(g Guard) Guard { return blockedGuard{g} }, "G4/equal-tokens-pass", "G1/no-older-token-after-a-newer"),
 			[]string{"rule G4/equal-tokens-pass cannot end", "SPEC G4: ", "leasetest.blockedGuard.Do", replay + "/^G4$/^equal-tokens-pass$'", "rule G1/no-older-token-after-a-newer cannot end"}},
 		"failure before a panic": {guards("compares nothing", func(g Guard) Guard { return panickyGuard{g} }, "G1/no-older-token-after-a-newer", raises), []string{"SPEC G1 is violated",
 			"another rule has failed, and the panic of this one may end the process", "--- SKIP: TestEndsOfTheProcess/" + raises + " "}},
-		"panic of the implementation": {leases(true, broken, once, "H1/granted-is-held"), []string{"SPEC H5 is violated", "SPEC H1 is violated", "a panic: no lease today", "leasetest.brokenLease.AcquireWithToken"}},
-		"panic in real time":          {leases(false, broken, once), []string{"leasetest: a panic in rule " + once + ": no lease today", "leasetest.brokenLease.AcquireWithToken"}},
+		"panic of the implementation": {leases(true, broken, once, "H1/granted-is-held"), []string{"SPEC H5 is violated", "SPEC H1 is violated", "a panic: no lease today", "leasetest.(*buggySession).AcquireWithToken"}},
+		"panic in real time":          {leases(false, broken, once), []string{"leasetest: a panic in rule " + once + ": no lease today", "leasetest.(*buggySession).AcquireWithToken"}},
 		"guarded function":            {guards("", func(g Guard) Guard { return panickyGuard{g} }, raises), []string{"leasetest: the function under the guard panics", "SPEC G3 is violated"}},
 	}
 	if end := os.Getenv(childVariable); end != "" {

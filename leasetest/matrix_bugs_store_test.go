@@ -168,14 +168,11 @@ func (s *wrappedStore) reopen(t testing.TB, of lease.Store) lease.Store {
 	return &wrappedStore{plainStore: next, state: s.state, bug: s.bug}
 }
 
-func wrappedStores(of func() (state string, bug *storeBug)) *suite {
+// wrappedStores is a suite over stores with that bug for the records in that state.
+func wrappedStores(state string, bug *storeBug) *suite {
 	s := plainStores("")
 	s.newStore = func(testing.TB) lease.Store {
-		w := &wrappedStore{plainStore: newPlainStore("")}
-		if of != nil {
-			w.state, w.bug = of()
-		}
-		return w
+		return &wrappedStore{plainStore: newPlainStore(""), state: state, bug: bug}
 	}
 	s.options.Store.Reopen = func(t testing.TB, of lease.Store) lease.Store { return of.(*wrappedStore).reopen(t, of) }
 	s.options.Store.Forget = func(t testing.TB, of lease.Store) time.Duration { return of.(*wrappedStore).forget(t, of) }
@@ -264,10 +261,7 @@ func cellBugs() (all []cellBug) {
 			if fault.states != "" && !strings.Contains(" "+fault.states+" ", " "+state+" ") {
 				continue
 			}
-			bug := fault.bug
-			all = append(all, cellBug{state + " x " + fault.event + "/" + fault.what, func() *suite {
-				return wrappedStores(func() (string, *storeBug) { return state, &bug })
-			}})
+			all = append(all, cellBug{state + " x " + fault.event + "/" + fault.what, func() *suite { return wrappedStores(state, &fault.bug) }})
 		}
 	}
 	return all

@@ -50,7 +50,7 @@ func TestMatrixBugs(t *testing.T) {
 
 // Without a bug, the stores that the bugs are planted in keep every rule.
 func TestMatrixBugsAreInSoundStores(t *testing.T) {
-	if rule := wrappedStores(nil).firstViolated(t); rule != "" {
+	if rule := wrappedStores("", nil).firstViolated(t); rule != "" {
 		t.Errorf("rule %s is violated", rule)
 	}
 }

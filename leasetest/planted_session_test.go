@@ -35,6 +35,8 @@ type buggySession struct {
 	stopped   atomic.Bool  // a stop window has begun
 	believes  atomic.Int64 // until when it believes at least, in Unix nanoseconds
 
+	asking sync.Mutex // held during an acquire
+
 	mu       sync.Mutex
 	handlers []func(error)
 	stops    []func() bool
@@ -90,6 +92,9 @@ func (b *buggySession) OnLost(f func(error)) (stop func() bool) {
 	b.mu.Lock()
 	b.handlers = append(b.handlers, f)
 	b.mu.Unlock()
+	if b.bug == "recovers from nothing" {
+		return b.Session.OnLost(func(err error) { go f(err) })
+	}
 	losses := 0
 	stop = b.Session.OnLost(func(err error) {
 		b.lost.Store(true)
@@ -295,6 +300,11 @@ func (b *buggySession) AcquireWithToken(ctx context.Context) (lease.Token, bool,
 	switch {
 	case b.bug == "grants nothing", b.bug == "errs if it holds" && b.CheckAlive(), b.bug == "errs after a loss" && lost:
 		return "", false, errPlanted
+	case b.bug == "panics in every acquire":
+		panic("no lease today")
+	case b.bug == "keeps a mutex while it asks": // as many would write it first
+		b.asking.Lock()
+		defer b.asking.Unlock()
 	case b.bug == "asks under a done context" && ctx.Err() != nil:
 		go func() { _ = b.Session.Wait(context.WithoutCancel(ctx)) }()
 		return "", false, ctx.Err()

@@ -42,11 +42,7 @@ func TestMemoryStore(t *testing.T) {
 
 // In real time, as against an engine.
 func TestMemoryInRealTime(t *testing.T) {
-	o := &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second}
-	t.Run("Store", func(t *testing.T) {
-		t.Parallel()
-		leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, o)
-	})
+	leasetest.TestStore(t, func(testing.TB) lease.Store { return memory.New(nil) }, &leasetest.Options{Unit: 100 * time.Millisecond, Slack: time.Second})
 }
 
 // Limits leave the suite enough room: those of the service, a longest period above and below the longest
