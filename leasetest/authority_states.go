@@ -140,9 +140,7 @@ func (a authorityTester) eachCell(f func(c stateCase)) {
 			a.pass(s.after(a.tester) + a.Slack/4)
 		}
 		for _, c := range cells {
-			var err error
-			c.before, err = lease.Inspect(a.ctx, a, c.name)
-			a.need(err, "read")
+			c.before = a.read(c.name)
 			f(c)
 		}
 	}
@@ -202,8 +200,7 @@ var stateRules = []rule{
 		a.eachCell(func(c stateCase) {
 			last := c.before.Now
 			res, err := a.Do(p.ctx, c.name, c.req)
-			after, failed := lease.Inspect(p.ctx, a, c.name)
-			p.need(failed, "read")
+			after := a.read(c.name)
 			for _, now := range []time.Time{res.Now, after.Now} {
 				if !now.IsZero() && now.Before(last) {
 					p.Errorf("%s: the time was %s, and then %s: %v", c.what, timeText(last), timeText(now), err)
@@ -272,8 +269,7 @@ var stateRules = []rule{
 				if _, err := a.Do(p.ctx, name, renew(ids[name])); (err == nil) != (res.Record.State == lease.Leased || res.Record.State == lease.Expired) {
 					p.Errorf("%q is %v after the authority was opened again, and a renewal gets %v", name, res.Record.State, err)
 				} else if err == nil {
-					res, _ = lease.Inspect(p.ctx, a, name)
-					before[name] = res.Record
+					before[name] = a.read(name).Record
 				}
 			}
 		}
@@ -336,8 +332,7 @@ var stateRules = []rule{
 		for _, again := range []lease.Request{renew(id), acquire(id, p.D)} {
 			name := fmt.Sprint(p.name, "/", again.Action)
 			a.mustGrant(name, acquire(id, p.D))
-			_, err := lease.Inspect(p.ctx, other, name)
-			p.need(err, "read by another client")
+			_ = other.read(name)
 			a.mustGrant(name, again)
 			latest[name] = time.Now().Add(p.D)
 		}
@@ -345,8 +340,7 @@ var stateRules = []rule{
 		for name, end := range latest {
 			for what, client := range map[string]authorityTester{"another client": other, "a new client": a.another()} {
 				sent := time.Now()
-				res, err := lease.Inspect(p.ctx, client, name)
-				p.need(err, "read by "+what)
+				res := client.read(name)
 				if most := end.Sub(sent) + p.Slack; res.MinRemaining > most {
 					p.Errorf("MinRemaining of %q is %v to %s, and at most %v are left", name, res.MinRemaining, what, most)
 				}
@@ -361,17 +355,12 @@ var stateRules = []rule{
 				next = p.id()
 			}
 			other := a.another()
-			inspect := func() lease.Result {
-				res, err := lease.Inspect(p.ctx, other, name)
-				p.need(err, "read by another client")
-				return res
-			}
 			breakFor := func(d time.Duration) lease.Request {
 				return lease.Request{Action: lease.ActionBreak, Period: lease.Grace(d)}
 			}
 			a.mustGrant(name, acquire(id, p.D))
 			a.mustGrant(name, breakFor(p.D/4))
-			inspect()
+			_ = other.read(name)
 			if n == 0 {
 				p.pass(p.D/4 + p.Slack)
 			} else {
@@ -381,7 +370,7 @@ var stateRules = []rule{
 			end := time.Now().Add(p.D * 3 / 4) // the earliest possible end of the break
 			a.mustGrant(name, breakFor(p.D*3/4))
 			for range 2 {
-				res := inspect()
+				res := other.read(name)
 				if least := time.Until(end) - p.Slack; !res.Now.IsZero() && res.MaxRemaining() < least {
 					p.Errorf("MaxRemaining of the later break is %v to another client, and at least %v are left", res.MaxRemaining(), least)
 				}

@@ -205,14 +205,13 @@ func newRequestLog(h *history, who string) *requestLog {
 
 type sent struct {
 	lease.Request
-	at   time.Time
-	done bool // the context was already done when the request was sent
-	ctx  context.Context
+	at  time.Time
+	ctx context.Context
 }
 
 func (w *requestLog) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	w.h.printf("%s -> %s", w.who, requestText(req))
-	s := sent{req, time.Now(), ctx.Err() != nil, ctx}
+	s := sent{req, time.Now(), ctx}
 	w.mu.Lock()
 	w.sent = append(w.sent, s)
 	w.flying[&s] = ctx

@@ -1,7 +1,6 @@
 package leasetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -302,9 +301,7 @@ var swapRules = []rule{
 			reads := clients[len(clients)-1-i]
 			_ = reads.load(s.name) // so that the client has loaded the previous record
 			put := writes.putLeased(s.name, 100*s.D)
-			ctx, cancel := context.WithCancel(s.ctx)
-			cancel()
-			if snap, err := reads.Load(ctx, s.name); err == nil && !s.sameRecords(put.Record, snap.Record) {
+			if snap, err := reads.Load(s.doneContext(), s.name); err == nil && !s.sameRecords(put.Record, snap.Record) {
 				s.Errorf("the load shows %s, and not %s", recordText(snap.Record), recordText(put.Record))
 			}
 		}

@@ -452,15 +452,12 @@ var authorityListRules = []rule{
 		for i := range 5 {
 			name := fmt.Sprint(a.name, "/", i)
 			held[name] = p.id()
-			_, err := a.Do(a.ctx, name, acquire(held[name], a.D))
-			p.need(err, "acquire")
+			a.mustGrant(name, acquire(held[name], a.D))
 		}
 		if p.can(CanBreak) {
-			_, err := a.Do(a.ctx, a.name+"/0", lease.Request{Action: lease.ActionBreak})
-			p.need(err, "break")
+			a.mustGrant(a.name+"/0", lease.Request{Action: lease.ActionBreak})
 		}
-		_, err := a.Do(a.ctx, a.name+"/4", release(held[a.name+"/4"]))
-		p.need(err, "release")
+		a.mustGrant(a.name+"/4", release(held[a.name+"/4"]))
 		delete(held, a.name+"/4")
 		for _, prefix := range []string{a.name + "/", ""} {
 			before := a.read(a.name)
@@ -533,8 +530,7 @@ var authorityListRules = []rule{
 	{"S10/a-corrupt-record-is-an-error-of-its-own", "in the list of an authority a record that cannot be read is an error beside the name of its lease, and the list goes on", hasList | hasCorruptAuthority, func(p *tester) {
 		a := p.authority()
 		for _, end := range []string{"a", "b", "c"} {
-			_, err := a.Do(p.ctx, p.name+"/"+end, acquire(p.id(), p.D))
-			p.need(err, "acquire")
+			a.mustGrant(p.name+"/"+end, acquire(p.id(), p.D))
 		}
 		a.corrupt(p.name + "/b")
 		p.listsCorrupt(a.bare)

@@ -1,7 +1,6 @@
 package leasetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -43,23 +42,18 @@ var storeStateRules = []rule{
 	}},
 	{"S1/an-ended-context-is-no-conflict-in-any-state", "a swap under a context that is done already was not applied if it says so, in any state", 0, func(p *tester) {
 		s := p.store()
-		ctx, cancel := context.WithCancel(s.ctx)
-		cancel()
-		s.eachState(func(name string, state recordState) {
-			old := s.putState(name, state)
+		ctx := s.doneContext()
+		swap := func(what, name string, old lease.Snapshot) {
+			s.Helper()
 			next := s.leased(old, 100*s.D)
 			_, err := s.Swap(ctx, name, old, next)
 			applied := s.load(name).Record.ID == next.ID
 			if err == nil && !applied || errors.Is(err, lease.ErrConflict) && applied {
-				s.Errorf("%s: a swap under a done context says %v, and it was applied: %v", state.what, err, applied)
+				s.Errorf("%s: a swap under a done context says %v, and it was applied: %v", what, err, applied)
 			}
-		})
-		absent := s.load(s.name + "/absent")
-		next := s.leased(absent, 100*s.D)
-		_, err := s.Swap(ctx, s.name+"/absent", absent, next)
-		if applied := s.load(s.name+"/absent").Record.ID == next.ID; err == nil && !applied || errors.Is(err, lease.ErrConflict) && applied {
-			s.Errorf("absent: a swap under a done context says %v, and it was applied: %v", err, applied)
 		}
+		s.eachState(func(name string, state recordState) { swap(state.what, name, s.putState(name, state)) })
+		swap("absent", s.name+"/absent", s.load(s.name+"/absent"))
 	}},
 	{"S2/no-version-recurs-in-any-state", "records with one state and one epoch have versions of their own, whichever client wrote them", 0, func(p *tester) {
 		s := p.store()

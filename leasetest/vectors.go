@@ -346,14 +346,9 @@ func (r *run) step(s vectors.Step) {
 func (r *run) raisesEpochBy(n uint64, s vectors.Step) bool {
 	r.Helper()
 	name := r.tester.name + "/unused"
-	epoch := func() uint64 {
-		res, err := lease.Inspect(r.ctx, r, name)
-		r.need(err, "read")
-		return res.Record.Epoch
-	}
-	first, second := epoch(), epoch()
+	first, second := r.read(name).Record.Epoch, r.read(name).Record.Epoch
 	_, _ = r.send(name, s.Request)
-	return first != second || epoch() == second+n
+	return first != second || r.read(name).Record.Epoch == second+n
 }
 
 func codeText(code lease.Code, err error) string {
