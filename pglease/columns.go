@@ -1,84 +1,86 @@
 package pglease
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
-type columns struct {
-	state    string
-	epoch    int64
-	id       string
-	owner    string
-	duration string
-	until    *time.Time
-	nanos    int64
+// rowSQL returns the row r as JSON, with times in microseconds. If the lease has no row, the values come from
+// the row f of lease_floor.
+const rowSQL = `json_build_object('name', r.name, 'state', r.state, 'owner', r.owner, 'id', r.id, 'duration', r.duration,
+	'epoch', coalesce(r.epoch, f.epoch), 'version', coalesce(r.version, f.version),
+	'until', (extract(epoch from r.until) * 1000000)::bigint, 'nanos', r.nanos,
+	'changed', (extract(epoch from r.changed) * 1000000)::bigint,
+	'now', (extract(epoch from coalesce(r.now, clock_timestamp())) * 1000000)::bigint)`
+
+// A storedRow is a row as [rowSQL] returns it.
+type storedRow struct {
+	engine.Row
+	Name     string
+	Duration string // as [durationColumn] returns it
 }
 
-// scanArgs returns pointers to the fields of c, in the order of the columns in the SQL statements.
-func (c *columns) scanArgs() []any {
-	return []any{&c.state, &c.epoch, &c.id, &c.owner, &c.duration, &c.until, &c.nanos}
+// readRows reads rows, together with the settings of the database and the connection.
+func (s *rows) readRows(ctx context.Context, sql string, args ...any) ([]storedRow, error) {
+	var answer struct {
+		settings
+		Rows []storedRow
+	}
+	if err := s.query(ctx, engine.Request{}, statement{sql, args, &answer, true}); err != nil {
+		return nil, err
+	}
+	return answer.Rows, answer.check()
 }
 
-func values(r lease.Record) []any {
-	var id, until any
-	duration, nanos := "", 0
-	if !r.ID.IsZero() {
-		id = r.ID.String()
+// The method snapshot returns the record in the row. It checks every value, because a person can write a row
+// by hand.
+func (r storedRow) snapshot(name string, clock *engine.LateClock) (snap lease.Snapshot, err error) {
+	if r.Row.Duration, err = parseDuration(r.Duration); err == nil {
+		snap, err = r.Row.Snapshot(name, clock)
 	}
-	if r.Duration == lease.Infinite {
-		duration = infinite
-	} else if r.Duration != 0 {
-		duration = r.Duration.String()
+	if err != nil {
+		err = fmt.Errorf("pglease: row %q: %w; correct it, or delete it to free the lease", name, err)
 	}
-	if !r.Until.IsZero() {
-		until, nanos = roundUp(r.Until)
-	}
-	return []any{r.State.String(), int64(r.Epoch), id, r.Owner, duration, until, nanos}
+	return snap, err
 }
 
 const infinite = "infinite"
 
-// roundUp rounds t up to a whole microsecond, and returns how many nanoseconds it has added. The server
-// compares its clock, which shows whole microseconds, with the rounded time. The result is the same as for t
-// itself. For example, if t is 10.4 µs, a clock that shows 10 µs is before t and before the rounded time of
-// 11 µs, and a clock that shows 11 µs is before neither.
-func roundUp(t time.Time) (up time.Time, nanos int) {
-	if nanos = (1000 - t.Nanosecond()%1000) % 1000; nanos == 0 {
-		return t, 0
+// durationColumn returns the text of a duration that a row contains. The text is readable in psql.
+func durationColumn(d time.Duration) string {
+	switch d {
+	case lease.Infinite:
+		return infinite
+	case 0:
+		return ""
 	}
-	return t.Add(time.Duration(nanos)), nanos
+	return d.String()
 }
 
-// record returns the lease.Record in the columns. record checks every value, because a person can write a row
-// by hand.
-func (c *columns) record() (lease.Record, error) {
-	bad := func(field, value, rule string) (lease.Record, error) {
-		return lease.Record{}, &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}
+// parseDuration returns the Duration of an [engine.Row].
+func parseDuration(text string) (int64, error) {
+	switch text {
+	case infinite:
+		return -1, nil
+	case "":
+		return 0, nil
 	}
-	r := lease.Record{Owner: c.owner, Epoch: uint64(c.epoch)}
-	if err := r.State.UnmarshalText([]byte(c.state)); err != nil {
-		return bad("State", c.state, "must be one of the five states")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, &lease.FieldError{Field: "Record.Duration", Value: strconv.Quote(text), Bound: "must be a duration as Go writes it, such as 1m0s, or infinite", Code: lease.ErrCorrupt}
 	}
-	if c.id != "" {
-		id, err := lease.ParseID(c.id)
-		if err != nil {
-			return bad("ID", c.id, "must be a GUID")
-		}
-		r.ID = id
+	return int64(d), nil
+}
+
+// endColumn returns the end of a record, rounded up to a whole microsecond, or nil if the record has no end.
+func endColumn(r engine.Row) *time.Time {
+	if r.Until == nil {
+		return nil
 	}
-	switch d, err := time.ParseDuration(c.duration); {
-	case c.duration == infinite:
-		r.Duration = lease.Infinite
-	case c.duration != "" && err != nil:
-		return bad("Duration", c.duration, "must be a duration as Go writes it, such as 1m0s, or infinite")
-	default:
-		r.Duration = d
-	}
-	if c.until != nil {
-		r.Until = c.until.Add(-time.Duration(c.nanos)).UTC()
-	}
-	return r, r.Validate()
+	return new(time.UnixMicro(*r.Until).UTC())
 }

@@ -20,11 +20,11 @@ type slowDatabase struct {
 func (d slowDatabase) open() int                  { return 0 }
 func (d slowDatabase) connectionBroke(error) bool { return false }
 
-func (d slowDatabase) queryRow(_ context.Context, done func(), _ string, args, _ []any) error {
+func (d slowDatabase) queryRow(_ context.Context, done func(), _ string, args []any) (string, error) {
 	defer done()
 	d.sent <- args[0]
 	<-d.going
-	return errors.New("it was not heard") // notify does not return this error
+	return "", errors.New("it was not heard") // notify does not return this error
 }
 
 // While one statement with notifications is running, others wait. They are then sent together.

@@ -111,7 +111,7 @@ func listen(ctx context.Context, conn *pgx.Conn, settingsQuery, sweepQuery strin
 		return nil, err
 	}
 	var d settings
-	if err := conn.QueryRow(ctx, settingsQuery).Scan(&d.schema, &d.database, &d.client); err != nil {
+	if err := conn.QueryRow(ctx, settingsQuery).Scan(&d); err != nil {
 		return nil, err
 	}
 	if err := d.check(); err != nil {

@@ -16,7 +16,7 @@ const notifyChannel = "lease"
 // notifySQL sends notifications of changes that have been committed. A transaction that sends a notification
 // locks the whole database until its commit is on the disk. This statement does not wait for the disk,
 // because it changes no table.
-const notifySQL = `select count(pg_notify('` + notifyChannel + `', p)) from json_array_elements_text($1::json) p`
+const notifySQL = `select count(pg_notify('` + notifyChannel + `', p))::text from json_array_elements_text($1::json) p`
 
 const (
 	notifyTimeout = 5 * time.Second // of one notification, after which each [listener] finds the change at its next sweep
@@ -38,5 +38,5 @@ func (s *rows) notify(ctx context.Context, name string, changed time.Time) {
 
 func (s *rows) notifyMany(ctx context.Context, pass engine.Pass, payloads []string) ([]struct{}, error) {
 	text, _ := json.Marshal(payloads) // cannot fail for strings
-	return make([]struct{}, len(payloads)), s.send(ctx, pass, statement{notifySQL, []any{string(text)}, []any{new(int)}, true})
+	return make([]struct{}, len(payloads)), s.send(ctx, pass, statement{notifySQL, []any{string(text)}, new(int), true})
 }

@@ -58,23 +58,23 @@ type pgxDatabase struct {
 	spare *spare // of the Store
 }
 
-func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args, dest []any) error {
+func (d pgxDatabase) queryRow(ctx context.Context, done func(), sql string, args []any) (text string, err error) {
 	defer done()
 	conn, err := d.connect(ctx)
 	if err != nil {
 		if stat := d.pool.Stat(); ctx.Err() != nil && stat.AcquiredConns() >= stat.MaxConns() {
-			return &busyError{size: int(stat.MaxConns()), err: err}
+			return "", &busyError{size: int(stat.MaxConns()), err: err}
 		}
-		return &connectError{err: err, unbounded: d.spare != nil}
+		return "", &connectError{err: err, unbounded: d.spare != nil}
 	}
 	defer conn.Release()
-	if err = conn.QueryRow(ctx, sql, args...).Scan(dest...); mustLeave(err) {
+	if err = conn.QueryRow(ctx, sql, args...).Scan(&text); mustLeave(err) {
 		d.pool.Reset() // closes conn too, when it is released
 		if d.spare != nil {
 			d.spare.Reset()
 		}
 	}
-	return err
+	return text, err
 }
 
 // open returns the size of the pool.

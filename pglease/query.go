@@ -2,26 +2,26 @@ package pglease
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 
 	"github.com/fencedlease/lease/engine"
 )
 
-// A statement is an SQL statement that returns one row.
+// A statement is an SQL statement that returns one row with one text, which is JSON.
 type statement struct {
-	sql  string
-	args []any
-	dest []any // pointers, to which the values of the row are copied
-	safe bool  // the statement may be carried out twice
+	sql    string
+	args   []any
+	answer any  // a pointer, to which the JSON is decoded
+	safe   bool // the statement may be carried out twice
 }
 
 type database interface {
-	// queryRow runs a statement once and scans its row into dest. queryRow returns as soon as ctx is done,
-	// but the connection can be in use for longer. The function done is called when the connection is free
-	// again. After an error, the statement can still run, but nothing writes to dest. If [mustLeave] returns
-	// true for the error, queryRow closes the connection.
-	queryRow(ctx context.Context, done func(), sql string, args, dest []any) error
+	// queryRow runs a statement once and returns its text. queryRow returns as soon as ctx is done, but the
+	// connection can be in use for longer. The function done is called when the connection is free again. If
+	// [mustLeave] returns true for the error, queryRow closes the connection.
+	queryRow(ctx context.Context, done func(), sql string, args []any) (string, error)
 
 	// open returns the number of open connections, or an upper bound of that number.
 	open() int
@@ -31,11 +31,6 @@ type database interface {
 
 	// connectionBroke reports whether err means that a connection broke, so that the outcome is unknown.
 	connectionBroke(err error) bool
-}
-
-// read runs a statement that is safe to repeat, as soon as the [engine.Gate] of the store allows it.
-func (s *rows) read(ctx context.Context, sql string, args, dest []any) error {
-	return s.query(ctx, engine.Request{}, statement{sql, args, dest, true})
 }
 
 // query runs a statement as soon as the [engine.Gate] of the store allows it.
@@ -56,9 +51,12 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 	u := &use{ctx: ctx, pass: pass}
 	u.users.Store(1)
 	defer u.end()
-	err := s.repeat(u, st)
-	if err != nil && ctx.Err() == nil && !st.safe && s.db.connectionBroke(err) {
-		_ = s.repeat(u, statement{"select 1", nil, []any{new(int)}, true})
+	text, err := s.repeat(u, st)
+	if err == nil {
+		return json.Unmarshal([]byte(text), st.answer)
+	}
+	if ctx.Err() == nil && !st.safe && s.db.connectionBroke(err) {
+		_, _ = s.repeat(u, statement{sql: "select '1'", safe: true})
 	}
 	return err
 }
@@ -68,22 +66,22 @@ func (s *rows) send(ctx context.Context, pass engine.Pass, st statement) error {
 // connection breaks, the method runs the statement again only if the statement is safe to repeat. After a
 // restart of the server, the pool can hand out all its broken connections before it opens a new one. So a
 // statement that is safe to repeat is repeated at most as often as there are open connections.
-func (s *rows) repeat(u *use, st statement) error {
+func (s *rows) repeat(u *use, st statement) (string, error) {
 	broken, refused := s.db.open(), -1
 	for {
-		err := s.once(u, st)
+		text, err := s.once(u, st)
 		switch {
 		case err == nil, u.ctx.Err() != nil:
-			return err
+			return text, err
 		case isReadOnly(err):
 			if refused < 0 {
 				refused = s.db.idle() + 1
 			}
 			if refused--; refused < 0 {
-				return err
+				return "", err
 			}
 		case !st.safe || broken <= 0 || !s.db.connectionBroke(err):
-			return err
+			return "", err
 		default:
 			broken--
 		}
@@ -92,9 +90,9 @@ func (s *rows) repeat(u *use, st statement) error {
 
 // The method once runs a statement a single time. If the pool cannot open a connection for the statement, the
 // result is a [*connectError]. This error says whether an earlier request had a connection.
-func (s *rows) once(u *use, st statement) error {
+func (s *rows) once(u *use, st statement) (string, error) {
 	u.users.Add(1)
-	err := s.db.queryRow(u.ctx, u.end, st.sql, st.args, st.dest)
+	text, err := s.db.queryRow(u.ctx, u.end, st.sql, st.args)
 	var connect *connectError
 	switch {
 	case errors.As(err, &connect):
@@ -106,7 +104,7 @@ func (s *rows) once(u *use, st statement) error {
 		s.connected.Store(true)
 		u.unconnected.Store(false)
 	}
-	return err
+	return text, err
 }
 
 // A use is one request that the [engine.Gate] has admitted. The gate counts the request until it no longer

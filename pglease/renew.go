@@ -18,9 +18,8 @@ const maxExactMicros = 1 << 53
 // another transaction has locked the row, or if the row differs from old.Record in more than its end. renew
 // also returns ErrConflict if the SQL statement would have to round old.Record.Until or next.Duration.
 func (s *rows) renew(ctx context.Context, name string, old lease.Snapshot, next lease.Record) (lease.Snapshot, error) {
-	_, nanos := roundUp(old.Record.Until)
 	micros := next.Duration.Microseconds()
-	if nanos != 0 || micros > maxExactMicros || time.Duration(micros)*time.Microsecond != next.Duration {
+	if engine.NewRow(old.Record).Nanos != 0 || micros > maxExactMicros || time.Duration(micros)*time.Microsecond != next.Duration {
 		return lease.Snapshot{}, lease.ErrConflict
 	}
 	var r renewed

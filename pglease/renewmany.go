@@ -78,13 +78,9 @@ func (s *rows) renewMany(ctx context.Context, pass engine.Pass, all []renewal) (
 	for i, r := range all {
 		wanted[i] = numbered{i, r}
 	}
+	var triples [][3]int64          // the index of a renewal, the version, and the time in microseconds
 	text, _ := json.Marshal(wanted) // cannot fail for strings and numbers
-	var answer string
-	if err := s.send(ctx, pass, statement{sql: s.sql.renewMany, args: []any{string(text)}, dest: []any{&answer}}); err != nil {
-		return nil, err
-	}
-	var triples [][3]int64 // the index of a renewal, the version, and the time in microseconds
-	if err := json.Unmarshal([]byte(answer), &triples); err != nil {
+	if err := s.send(ctx, pass, statement{sql: s.sql.renewMany, args: []any{string(text)}, answer: &triples}); err != nil {
 		return nil, err
 	}
 	results := make([]renewed, len(all))

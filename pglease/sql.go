@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync/atomic"
 
 	"github.com/fencedlease/lease/engine"
@@ -47,52 +46,41 @@ func (s *SQLStore) Close() { s.close() }
 // An sqlDatabase is a database that uses database/sql, with a driver that may ignore contexts.
 type sqlDatabase struct{ db *sql.DB }
 
-// queryRow scans the row into its own variables, and copies them to dest after the whole row has arrived.
-// After an error, the driver may still be scanning the row, but dest does not change.
-func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args, dest []any) error {
+func (d sqlDatabase) queryRow(ctx context.Context, done func(), query string, args []any) (string, error) {
 	waited := d.db.Stats().WaitCount
-	row := make([]any, len(dest))
-	for i := range dest {
-		row[i] = reflect.New(reflect.TypeOf(dest[i]).Elem()).Interface()
-	}
 	var connected atomic.Bool
-	_, err := engine.Call(ctx, func() (none struct{}, err error) {
+	text, err := engine.Call(ctx, func() (text string, err error) {
 		defer done()
 		defer func() {
 			if p := recover(); p != nil {
 				err = &panicError{p}
 			}
 		}()
-		return none, d.query(ctx, &connected, query, args, row)
+		return d.query(ctx, &connected, query, args)
 	})
 	switch stats := d.db.Stats(); {
-	case err == nil:
-		for i := range dest {
-			reflect.ValueOf(dest[i]).Elem().Set(reflect.ValueOf(row[i]).Elem())
-		}
-		return nil
-	case err != ctx.Err(), connected.Load():
-		return err
+	case err == nil, err != ctx.Err(), connected.Load():
+		return text, err
 	case stats.WaitCount > waited && stats.InUse >= stats.MaxOpenConnections: // ctx has ended
-		return &busyError{size: stats.MaxOpenConnections, sent: true, err: err}
+		return "", &busyError{size: stats.MaxOpenConnections, sent: true, err: err}
 	}
-	return &connectError{err: err, unbounded: true}
+	return "", &connectError{err: err, unbounded: true}
 }
 
 // query runs a statement once, and sets connected as soon as it has a connection. query uses an sql.Conn,
 // because sql.DB repeats a statement after driver.ErrBadConn. lib/pq returns this error even if the server
 // has already carried out the statement.
-func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args, dest []any) error {
+func (d sqlDatabase) query(ctx context.Context, connected *atomic.Bool, query string, args []any) (text string, err error) {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
-		return &connectError{err: err, unbounded: true}
+		return "", &connectError{err: err, unbounded: true}
 	}
 	connected.Store(true)
-	if err = conn.QueryRowContext(ctx, query, args...).Scan(dest...); mustLeave(err) {
+	if err = conn.QueryRowContext(ctx, query, args...).Scan(&text); mustLeave(err) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
 	}
 	_ = conn.Close() // not deferred, because Close blocks after a panic of the driver
-	return err
+	return text, err
 }
 
 // A panicError reports that the driver panicked, as lib/pq does if it receives the answer to another

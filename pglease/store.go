@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -90,10 +89,10 @@ func (s *rows) init(o *Options) error {
 	if o.Schema != "" {
 		in = quote(o.Schema) + "."
 	}
-	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor", "{schema}", schemaSQL)
+	name := strings.NewReplacer("{row}", in+"lease_row", "{floor}", in+"lease_floor", "{schema}", schemaSQL, "{settings}", settingsSQL, "{json}", rowSQL)
 	s.sql.load, s.sql.put, s.sql.putNew, s.sql.list = name.Replace(loadSQL), name.Replace(putSQL), name.Replace(putNewSQL), name.Replace(listSQL)
 	s.sql.renewMany = name.Replace(renewManySQL)
-	s.sql.settings, s.sql.sweep = name.Replace(settingsSQL), name.Replace(sweepSQL)
+	s.sql.settings, s.sql.sweep = name.Replace(connectedSQL), name.Replace(sweepSQL)
 	return nil
 }
 
@@ -120,15 +119,7 @@ with seen as materialized (
 ), row as (
 	select * from over union all select * from seen where not exists (select from over)
 )
-select coalesce(r.state, ''), coalesce(r.epoch, f.epoch), coalesce(r.id::text, ''), coalesce(r.owner, ''),
-	coalesce(r.duration, ''), r.until, coalesce(r.nanos, 0),
-	coalesce(r.version, f.version), coalesce(greatest(r.now, r.changed), clock_timestamp()),
-	coalesce((extract(epoch from r.changed - r.now) * 1000000)::bigint, 0),
-	{schema}, getdatabaseencoding()::text, pg_client_encoding()::text
-from {floor} f left join row r on true`
-
-// If a lease has no row, the Version in its Snapshot begins with absentPrefix.
-const absentPrefix = "absent-"
+select json_build_object({settings}, 'rows', json_build_array({json}))::text from {floor} f left join row r on true`
 
 // Lease returns a Session that can hold the lease with the given name. A nil o means the defaults of package
 // session. If name is malformed or an option is out of range, the error wraps a [*lease.FieldError].
@@ -156,25 +147,9 @@ func (s *rows) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
 	}
-	var c columns
-	var d settings
-	var version, behind int64
-	var now time.Time
-	dest := append(c.scanArgs(), &version, &now, &behind, &d.schema, &d.database, &d.client)
-	if err := s.read(ctx, s.sql.load, []any{name}, dest); err != nil {
+	loaded, err := s.readRows(ctx, s.sql.load, name)
+	if err != nil {
 		return lease.Snapshot{}, describeError("load", name, err)
 	}
-	if err := d.check(); err != nil {
-		return lease.Snapshot{}, describeError("load", name, err)
-	}
-	snap := lease.Snapshot{Version: strconv.FormatInt(version, 10), Now: now.UTC()}
-	if c.state == "" {
-		snap.Version, snap.Record.Epoch = absentPrefix+snap.Version, uint64(c.epoch)
-		return snap, nil
-	}
-	var err error
-	if snap.Record, err = c.record(); err != nil {
-		return lease.Snapshot{}, unreadableError(name, err)
-	}
-	return s.clock.Correct(name, snap, time.Duration(behind)*time.Microsecond), nil
+	return loaded[0].snapshot(name, &s.clock)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fencedlease/lease"
@@ -15,8 +14,8 @@ import (
 
 // putSQL is the SQL with which [Store.Swap] replaces an existing row. The statement sets the version itself,
 // so that no trigger runs. The statement reads the clock once, after it has locked the row, and changes the
-// row only before the deadline that [swapDeadline] returns. A deadline of null means that the lease has ended
-// or never ends. If the lease has ended, and the clock was set back to a time before the end of the lease,
+// row only before the deadline $10, which is the end of the lease. A deadline of null means that the lease has
+// ended or never ends. If the lease has ended, and the clock was set back to a time before the end of the lease,
 // the statement uses the end of the lease as the time of the change. The statement returns the time of the
 // change.
 const putSQL = `
@@ -26,21 +25,21 @@ with old as materialized (
 	select old.name, greatest(clock_timestamp(), old.changed, case when $10::timestamptz is null then old.until end) as now
 	from old
 )
-update {row} l set state = $3, epoch = $4, id = $5, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now,
+update {row} l set state = $3, epoch = $4, id = nullif($5, '')::uuid, owner = $6, duration = $7, until = $8, nanos = $9, changed = at.now,
 	version = l.version + 1,
 	signalled = case when $11 then at.now else l.signalled end from at
 where l.name = at.name and ($10::timestamptz is null or at.now < $10::timestamptz)
-returning l.version, l.changed`
+returning json_build_array(l.version, (extract(epoch from l.changed) * 1000000)::bigint)::text`
 
 // putNewSQL inserts the first row of a lease. While a lease has no row, its version is the version in
 // lease_floor, which increases when any row is deleted. The statement locks lease_floor, so that no row can
 // be deleted meanwhile.
 const putNewSQL = `
 insert into {row} (name, state, epoch, id, owner, duration, until, nanos)
-select $1, $3::text, $4::bigint, $5::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
+select $1, $3::text, $4::bigint, nullif($5, '')::uuid, $6::text, $7::text, $8::timestamptz, $9::smallint
 from {floor} f where f.version = $2 for share
 on conflict (name) do nothing
-returning version, changed`
+returning json_build_array(version, (extract(epoch from changed) * 1000000)::bigint)::text`
 
 // Swap replaces the record only if its version is still old.Version. If the record has changed, or if the
 // lease has ended since old.Now, Swap returns [lease.ErrConflict]. For a grant, Swap raises the Epoch of the
@@ -52,36 +51,31 @@ func (s *rows) Swap(ctx context.Context, name string, old lease.Snapshot, next l
 	if next.Epoch > old.Record.Epoch { // a grant
 		next.Epoch = max(next.Epoch, s.floor+1)
 	}
-	digits, wasAbsent := strings.CutPrefix(old.Version, absentPrefix)
-	version, err := strconv.ParseInt(digits, 10, 64)
+	version, absent, err := engine.ParseVersion(old.Version)
 	if err != nil {
 		return lease.Snapshot{}, fmt.Errorf("pglease: version %q is not of this store", old.Version)
 	}
-	query, args := s.sql.putNew, append([]any{name, version}, values(next)...)
+	r := engine.NewRow(next)
+	query, args := s.sql.putNew, []any{name, version, r.State, r.Epoch, r.ID, r.Owner, durationColumn(next.Duration), endColumn(r), r.Nanos}
 	signal := engine.NeedsSignal(old.Record.At(old.Now), next)
-	if !wasAbsent {
-		query, args = s.sql.put, append(args, swapDeadline(old), signal)
+	if !absent {
+		var deadline *time.Time
+		if old.Now.Before(old.Record.Until) {
+			deadline = endColumn(engine.NewRow(old.Record))
+		}
+		query, args = s.sql.put, append(args, deadline, signal)
 	}
-	var now time.Time
+	var answer [2]int64 // the version, and the time in microseconds
 	if err := s.gate.Swap(name, old.Record, next, func(r engine.Request) error {
-		return conflictOr(s.query(ctx, r, statement{sql: query, args: args, dest: []any{&version, &now}}))
+		return conflictOr(s.query(ctx, r, statement{sql: query, args: args, answer: &answer}))
 	}); err != nil {
 		return lease.Snapshot{}, describeError("swap", name, err)
 	}
+	now := time.UnixMicro(answer[1]).UTC()
 	if signal {
 		s.notify(ctx, name, now)
 	}
-	return lease.Snapshot{Record: next, Version: strconv.FormatInt(version, 10), Now: now.UTC()}, nil
-}
-
-// swapDeadline returns old.Record.Until, rounded up to a whole microsecond. swapDeadline returns nil if the
-// lease does not end, or had already ended at the time old.Now.
-func swapDeadline(old lease.Snapshot) *time.Time {
-	if old.Record.Until.IsZero() || !old.Now.Before(old.Record.Until) {
-		return nil
-	}
-	end, _ := roundUp(old.Record.Until)
-	return &end
+	return lease.Snapshot{Record: next, Version: strconv.FormatInt(answer[0], 10), Now: now}, nil
 }
 
 // conflictOr returns [lease.ErrConflict] if err means that a write was certainly not applied, because of
