@@ -164,7 +164,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		})
 	}
 	t.Run("other users of the pool", func(t *testing.T) {
-		p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) { c.MaxConns = 1 })
+		_, p := database(t, "", func(c *pgxpool.Config) { c.MaxConns = 1 })
 		a := store(t, p, nil).Authority()
 		do(t, a, "x", acquire(idA, time.Minute), 0)
 		conn, err := p.Acquire(t.Context())

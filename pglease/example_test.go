@@ -76,14 +76,6 @@ func scan(t *testing.T, p *pgxpool.Pool, query string, dest any) {
 	}
 }
 
-// database returns the URL of a new database with the tables of the leases, and a pool. It runs the SQL there.
-func database(t *testing.T, sql string) (url string, p *pgxpool.Pool) {
-	t.Helper()
-	name := shared.Database(t, pglease.Tables)
-	shared.Exec(t, name, sql)
-	return shared.URL(name), pool(t, shared.URL(name))
-}
-
 func checkReleased(t *testing.T, p *pgxpool.Pool, name string) {
 	t.Helper()
 	res, err := lease.Inspect(t.Context(), store(t, p, nil).Authority(), name)

@@ -17,8 +17,8 @@ import (
 // second later. The sweep signals neither a grant, on which no waiter can act, nor a change again.
 func TestSignalOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
-	url := shared.URL(shared.Database(t, pglease.Tables))
-	ended, watching := store(t, pool(t, url), nil), store(t, pool(t, url), nil)
+	_, p := database(t, "")
+	ended, watching := store(t, p, nil), store(t, p, nil)
 	ended.Mute()
 	a := ended.Authority()
 	for what, req := range map[string]lease.Request{
@@ -92,7 +92,7 @@ func TestRenewalsPassWhatWaits(t *testing.T) {
 // A statement that renews leases does not wait for a locked row, and renews no lease that has changed.
 // The renewal of such a lease starts again with a load.
 func TestRenewalsTogether(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) { c.MaxConns = 4 })
+	_, p := database(t, "", func(c *pgxpool.Config) { c.MaxConns = 4 })
 	s, other, ctx := store(t, p, nil), store(t, p, nil).Authority(), t.Context()
 	a := s.Authority()
 	name := func(i int) string { return fmt.Sprint("x", i) }

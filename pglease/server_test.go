@@ -38,6 +38,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// database returns the URL of a new database with the tables of the leases, and a pool. It runs the SQL there.
+func database(t testing.TB, sql string, configure ...func(*pgxpool.Config)) (url string, p *pgxpool.Pool) {
+	t.Helper()
+	name := shared.Database(t, pglease.Tables)
+	shared.Exec(t, name, sql)
+	return shared.URL(name), pool(t, shared.URL(name), configure...)
+}
+
 func pool(t testing.TB, url string, configure ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)

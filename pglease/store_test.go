@@ -45,8 +45,10 @@ func (m *meter) count(f func()) int {
 // notification before they return.
 func TestExchanges(t *testing.T) {
 	var m meter
-	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), m.trace)
-	a, other, forgetful := store(t, p, nil).Authority(), store(t, p, nil).Authority(), store(t, p, &pglease.Options{Names: 1}).Authority()
+	_, p := database(t, "", m.trace)
+	first, other := store(t, p, nil), store(t, p, nil).Authority()
+	a, forgetful := first.Authority(), store(t, p, &pglease.Options{Names: 1}).Authority()
+	shorthand.Exchanges(t, first, other, "y", func() int { return int(m.n.Load()) }, 2, 1, 2, 3, 2, 1, 2, 2) // the release conflicts first, because of the renewal that loads
 	change := lease.Request{Action: lease.ActionChange, ID: idA, Proposed: idB}
 	for _, s := range []struct {
 		what string
@@ -59,20 +61,13 @@ func TestExchanges(t *testing.T) {
 		{"acquire, so that the store forgets the other name", forgetful, acquire(idA, time.Minute), 0, 2},
 		{"release of another name", forgetful, release(idB), 0, 2},
 		{"release", forgetful, release(idA), 0, 1},
-		{"first acquire of a name", a, acquire(idA, time.Minute), 0, 2},
-		{"renewal", a, renew(idA), 0, 1},
-		{"renewal again", a, renew(idA), 0, 1},
-		{"refusal", a, acquire(idB, time.Minute), lease.ErrHeldByOther, 1},
-		{"renewal by another client", other, renew(idA), 0, 2},
-		{"renewal again by him", other, renew(idA), 0, 1},
-		{"renewal, after that of the other client", a, renew(idA), 0, 1},
+		{"acquire", a, acquire(idA, time.Minute), 0, 2},
 		{"change", a, change, 0, 1},
 		{"change again, which changes nothing", a, change, 0, 1},
 		{"renewal after the change", a, renew(idB), 0, 1},
 		{"release with another ID", a, release(idA), lease.ErrIDMismatch, 1},
-		{"release", a, release(idB), 0, 1},
+		{"release of the second ID", a, release(idB), 0, 1},
 		{"release again", a, release(idB), lease.ErrIDMismatch, 1},
-		{"acquire again", a, acquire(idB, time.Minute), 0, 2},
 		{"infinite acquire", a, acquire(idB, lease.Infinite), 0, 2},
 		{"renewal of an infinite lease", a, renew(idB), 0, 1},
 		{"release of an infinite lease", a, release(idB), 0, 1},
@@ -94,11 +89,18 @@ func TestExchanges(t *testing.T) {
 			t.Errorf("%s: %d notifications, want %d", s.what, n, want)
 		}
 	}
+	if _, err := p.Exec(t.Context(), "update lease set nanos = 0"); err != nil { // an operator rounds the end
+		t.Fatal(err)
+	}
+	do(t, a, "x", lease.Request{Action: lease.ActionChange, ID: idB, Proposed: idA}, 0)
+	if n := m.count(func() { do(t, a, "x", renew(idA), 0) }); n != 2 {
+		t.Errorf("a renewal for such a time, after the end was rounded: %d exchanges, want 2", n)
+	}
 }
 
 // SPEC S3, S2: after a row is deleted, restored or changed by hand, tokens keep rising and no version recurs.
 func TestTokensOutliveTheRow(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
+	_, p := database(t, "")
 	exec := func(sql string) func() error {
 		return func() error { _, err := p.Exec(t.Context(), sql); return err }
 	}
@@ -141,7 +143,7 @@ func waitFor(t *testing.T, p *pgxpool.Pool, words string) {
 
 // SPEC S4: the time of a store never falls.
 func TestClockSetBack(t *testing.T) {
-	p := pool(t, shared.URL(shared.Database(t, pglease.Tables)))
+	_, p := database(t, "")
 	enginetest.ClockSetBack(t, func(t testing.TB) enginetest.Store { return store(t, p, nil) }, func() {
 		if _, err := p.Exec(t.Context(), "update lease_row set until = until + interval '1 h', changed = changed + interval '1 h', version = version + 1"); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func TestRequestsWaitForALock(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			p := pool(t, shared.URL(shared.Database(t, pglease.Tables)), func(c *pgxpool.Config) {
+			_, p := database(t, "", func(c *pgxpool.Config) {
 				if s.isolation != "" {
 					c.ConnConfig.RuntimeParams["default_transaction_isolation"] = s.isolation
 				}
