@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,10 +29,7 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 	if testing.Short() {
 		switches = 4
 	}
-	servers := [2]*pgserver.Server{}
-	for i := range servers {
-		servers[i] = pgserver.NewFor(t, "fsync=off")
-	}
+	servers := [2]*pgserver.Server{pgserver.NewFor(t, "fsync=off"), pgserver.NewFor(t, "fsync=off")}
 	for what, open := range map[string]func(t *testing.T, url string) opened{
 		"pgx":    func(t *testing.T, url string) opened { return openPgx(t, url, nil) },
 		"lib/pq": func(t *testing.T, url string) opened { return open(t, url) },
@@ -49,16 +45,11 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 			var longest time.Duration
 			for n := range switches {
 				before, after := servers[n%2], servers[(n+1)%2]
-				var all sync.WaitGroup
-				for i := range 8 { // so that several connections are open
-					all.Go(func() {
-						req := lease.Request{Action: lease.ActionAcquire, Proposed: number(i), Duration: lease.Infinite}
-						if _, err := a.Do(t.Context(), fmt.Sprint("held ", n, i), req); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				all.Wait()
+				shorthand.Together(8, 8, func(i int) { // so that several connections are open
+					if _, err := a.Do(t.Context(), fmt.Sprint("held ", n, i), shorthand.Acquire(number(i), lease.Infinite)); err != nil {
+						t.Error(err)
+					}
+				})
 				var signals <-chan struct{}
 				if w, can := s.(lease.Watcher); can {
 					var err error
@@ -77,21 +68,14 @@ func TestStoreLeavesAReadOnlyServer(t *testing.T) {
 						t.Errorf("the list of the old server has %v, %v", e, err)
 					}
 				} else { // the other server does not know the lease
-					req := []lease.Request{
-						{Action: lease.ActionRenew, ID: number(n % 8)},
-						{Action: lease.ActionAcquire, Proposed: number(9), Duration: time.Minute},
-						{Action: lease.ActionRelease, ID: number(n % 8)},
-					}[n%4]
+					req := []lease.Request{shorthand.Renew(number(n % 8)), shorthand.Acquire(number(9), time.Minute), shorthand.Release(number(n % 8))}[n%4]
 					if _, err := a.Do(ctx, name, req); lease.CodeOf(err) != lease.ErrIDMismatch && (err != nil || req.Action != lease.ActionAcquire) {
 						t.Errorf("%v: %v", req.Action, err)
 					}
 				}
 				longest = max(longest, time.Since(began))
 				cancel()
-				if signals == nil {
-					continue
-				}
-				if !shorthand.Within(signals, false) {
+				if signals != nil && !shorthand.Within(signals, false) {
 					t.Fatal("the watch does not end")
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/pgserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/internal/vectors"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
@@ -83,24 +83,17 @@ func number(i int) lease.ID {
 func takeAndGive(t *testing.T, a lease.Authority) (failed []error) {
 	t.Helper()
 	errs := make(chan error, 20*9)
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			id, name := number(i), fmt.Sprint("näme ", i)
-			for n := range 9 {
-				req := []lease.Request{
-					{Action: lease.ActionAcquire, Proposed: id, Owner: "worker-1", Duration: time.Minute},
-					{Action: lease.ActionRenew, ID: id}, {Action: lease.ActionRelease, ID: id},
-				}[n%3]
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				if _, err := a.Do(ctx, name, req); err != nil {
-					errs <- fmt.Errorf("%v %s: %w", req.Action, name, err)
-				}
-				cancel()
+	shorthand.Together(20, 20, func(i int) {
+		id, name := number(i), fmt.Sprint("näme ", i)
+		for n := range 9 {
+			req := []lease.Request{shorthand.Acquire(id, time.Minute), shorthand.Renew(id), shorthand.Release(id)}[n%3]
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if _, err := a.Do(ctx, name, req); err != nil {
+				errs <- fmt.Errorf("%v %s: %w", req.Action, name, err)
 			}
-		})
-	}
-	all.Wait()
+			cancel()
+		}
+	})
 	close(errs)
 	for err := range errs {
 		failed = append(failed, err)
@@ -137,23 +130,13 @@ func TestPooler(t *testing.T) {
 			if s.works && len(failed) > 0 {
 				t.Error(failed[0])
 			}
-			said := 0
-			for _, err := range failed {
-				if strings.Contains(err.Error(), "lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec") {
-					said++
-				}
-			}
-			if !s.works && said == 0 {
+			said := strings.Contains(fmt.Sprint(failed), "lib/pq needs binary_parameters=yes, and pgx default_query_exec_mode=exec")
+			if !s.works && !said {
 				t.Errorf("no error says what to set: %v", failed)
 			}
 		})
 	}
-	select {
-	case _, open := <-signals:
-		if !open {
-			t.Error("the watch is lost")
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("no signal")
+	if !shorthand.Within(signals, true) {
+		t.Error("no signal, or the watch is lost")
 	}
 }
