@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,21 +21,11 @@ import (
 // frozen returns the address of a server that accepts connections and never answers.
 func frozen(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0") // connections stay in its backlog
 	if err != nil {
 		t.Fatal(err)
 	}
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer c.Close()
-		}
-	})
-	t.Cleanup(func() { l.Close(); accepting.Wait() })
+	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }
 
@@ -75,6 +64,25 @@ func TestFrozenHostIsPassed(t *testing.T) {
 	if !prepared.Load() {
 		t.Error("AfterConnect of the pool was not called")
 	}
+}
+
+// If the pool connects while the store tries frozen hosts over its second pool, a request goes on over the first one.
+func TestPoolConnectsLate(t *testing.T) {
+	t.Parallel()
+	url := shared.URL(shared.Database(t, pglease.Tables))
+	hosts := shared.Addr() + strings.Replace(","+shared.Addr(), "127.0.0.1", "127.0.0.2", 1) + strings.Replace(","+shared.Addr(), "127.0.0.1", "127.0.0.3", 1)
+	p := pool(t, strings.Replace(url, shared.Addr(), hosts, 1), func(c *pgxpool.Config) {
+		dial := c.ConnConfig.DialFunc
+		c.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if deadline, _ := ctx.Deadline(); time.Until(deadline) < time.Minute { // for the second pool
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			time.Sleep(time.Second) // a real engine; after that time, the store tries its second pool
+			return dial(ctx, network, address)
+		}
+	})
+	do(t, store(t, p, nil).Authority(), "a", acquire(idA, time.Minute), 0) // before the second pool has given up three hosts
 }
 
 // With database/sql, the store cannot reach the settings of the driver, so its error names the setting.
