@@ -100,7 +100,7 @@ func TestFrozenServer(t *testing.T) {
 }
 
 // A store leaves a server that has become read-only and keeps its connections open, for the one that its address leads
-// to by now. So does the store of a user who may write to a read-only server.
+// to by now. So does the store of a user who may write to a read-only server, and one that only watches.
 func TestLeavesAReadOnlyServer(t *testing.T) {
 	first, second := ownServer(t), ownServer(t)
 	for _, s := range []server{first, second} {
@@ -115,15 +115,22 @@ func TestLeavesAReadOnlyServer(t *testing.T) {
 	for _, user := range []string{"app:secret", "root"} {
 		p.Target(first.Addr())
 		open := func() lease.Authority { return enginetest.Open(t, "mysql://"+user+"@"+p.Addr()+"/app").Authority() }
-		swaps, renewals := open(), open()
+		swaps, renewals, watching := open(), open(), open().(lease.Watcher)
 		shorthand.Together(8, 8, func(i int) { do(t, swaps, fmt.Sprint(user, i), acquire(idA, time.Hour), 0) }) // over several connections
 		do(t, renewals, user, acquire(idA, time.Hour), 0)
+		signals, err := watching.Watch(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
 		p.Target(second.Addr())
 		do(t, renewals, user, renew(idA), 0) // its connections lead to the first server
 		first.exec(t, "mysql", "set global read_only = 1")
 		do(t, renewals, user, renew(idA), lease.ErrIDMismatch) // the second server does not know the lease
 		do(t, swaps, user+"1", acquire(idB, time.Hour), 0)     // at the first server, another holder has it
 		do(t, swaps, user+"2", release(idA), lease.ErrIDMismatch)
+		if !shorthand.Within(signals, true) { // that there is no such lease
+			t.Error("the watch stays at the first server")
+		}
 		first.exec(t, "mysql", "set global read_only = 0")
 	}
 }

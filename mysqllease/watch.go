@@ -26,7 +26,8 @@ func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error)
 	return c, err
 }
 
-// For each name, the method poll reads the time of the last change that a watch must signal.
+// For each name, the method poll reads the time of the last change that a watch must signal. A read-only server
+// refuses the query, because it may be an old primary, at which leases no longer change.
 func (s *Store) poll(ctx context.Context, names []string, seen func(name, version string)) error {
 	for some := range slices.Chunk(names, pollMost) {
 		found := map[string]string{}
@@ -34,7 +35,7 @@ func (s *Store) poll(ctx context.Context, names []string, seen func(name, versio
 		for i, name := range some {
 			args[i] = []byte(name)
 		}
-		text := "select name, signalled from lease_row where name in (?" + strings.Repeat(", ?", len(some)-1) + ")"
+		text := "select name, signalled from (select lease_writable()) w, lease_row where name in (?" + strings.Repeat(", ?", len(some)-1) + ")"
 		err := s.do(ctx, engine.Request{}, func(c *sql.Conn) error {
 			return query(ctx, c, text, args, func(scan scanner) error {
 				var name, at string
