@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/leasetest/linearize"
@@ -37,7 +38,11 @@ func TestConformance(t *testing.T) {
 // overLink returns a function that opens a store whose queries go through a function.
 func overLink(database string) func(testing.TB, leasetest.Transmit) enginetest.Store {
 	return func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-		s, err := mysqllease.Over(shared.config(database), transmit)
+		connector, err := mysqllease.NewConnector("", shared.config(database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := mysqllease.NewStore(linked.Connector(transmit, connector), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

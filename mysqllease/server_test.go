@@ -44,9 +44,7 @@ func ownServer(t testing.TB, settings ...string) server {
 }
 
 func (s server) config(database string) *mysql.Config {
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.DBName = "tcp", s.Addr(), "root", database
-	c.Logger = &mysql.NopLogger{}
+	c, _ := mysqllease.ConfigOf(url(s.Addr(), database))
 	return c
 }
 
