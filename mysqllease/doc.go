@@ -18,10 +18,8 @@
 // time than the last change of the row, Load returns the time of that change instead.
 //
 // If the server's clock is set forward while leases are held, they expire early. If it is set backward, they
-// last longer, and a lease that has expired can appear as leased again, until a request changes its row. If
-// it is set backward by more than a second, the Store logs a warning, and reports a lease as expired when the
-// Store has seen the record unchanged for the time that the lease had left. So the lease of a crashed holder
-// still ends, and a holder that renews keeps its lease.
+// last longer, and a lease that has expired can appear as leased again, until a request changes its row.
+// README.md says what the Store does then.
 //
 // # Transactions
 //

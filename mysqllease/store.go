@@ -141,10 +141,7 @@ select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesc
 from lease_floor f left join lease_row l on l.name = ? where f.one = 1 and lease_writable() lock in share mode`
 
 // Load returns the record of the lease with the given name, and the time of the server. If the server's clock
-// was set back, it can show a time before the end of a lease long after the lease has ended. So while the
-// clock is behind the last change of the record, Load also measures how long the record stays the same. For
-// example, if the lease had 10 s left, and Load reads the same record more than 10 s later, Load returns the
-// end of the lease instead of the server's time.
+// was set back, Load can return the end of the lease instead, as [engine.LateClock] describes.
 func (s *Store) Load(ctx context.Context, name string) (lease.Snapshot, error) {
 	if err := lease.CheckName(name); err != nil {
 		return lease.Snapshot{}, err
