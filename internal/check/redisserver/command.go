@@ -1,77 +1,38 @@
 package redisserver
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"strconv"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
-// Do sends one command over a connection of its own. The answer is a string, an int64, a list of answers, or
-// nil for a value that is not there. Do waits until ctx ends, and for at most 15 s.
-func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
+// Do sends one command with the program redis-cli. The answer is a string, an int64, a list of strings, or nil for a
+// value that is not there. Do waits until ctx ends, and for at most 15 s.
+func (s *Server) Do(ctx context.Context, args ...any) (answer any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	command := fmt.Sprintf("*%d\r\n", len(args))
+	words := []string{"-p", s.Port(), "-e", "-2", "--json"} // -e: an error of the server ends redis-cli with status 1
 	for _, arg := range args {
-		text := fmt.Sprint(arg)
-		command += fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+		words = append(words, fmt.Sprint(arg))
 	}
-	if _, err := io.WriteString(conn, command); err != nil {
-		return nil, errors.Join(ctx.Err(), err)
-	}
-	answer, err := read(bufio.NewReader(conn))
+	out, err := exec.CommandContext(ctx, s.client, words...).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%v: %w", args, errors.Join(ctx.Err(), err))
+		return nil, fmt.Errorf("%v: %w: %s", args, errors.Join(ctx.Err(), err), out)
 	}
-	return answer, err
-}
-
-// read reads an answer in version 2 of the protocol RESP.
-func read(in *bufio.Reader) (any, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return nil, err
+	if json.Unmarshal(out, &answer) != nil { // such as the answer to INFO
+		return string(out), nil
 	}
-	kind, rest := line[0], strings.TrimSpace(line[1:])
-	switch kind {
-	case '+':
-		return rest, nil
-	case '-':
-		return nil, errors.New(rest)
+	if n, ok := answer.(float64); ok {
+		return int64(n), nil
 	}
-	n, err := strconv.ParseInt(rest, 10, 64)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the server answers %q", line)
-	case kind == ':':
-		return n, nil
-	case n < 0:
-		return nil, nil
-	case kind == '$':
-		text := make([]byte, n+2) // and the end of the line
-		_, err := io.ReadFull(in, text)
-		return string(text[:n]), err
-	}
-	list := make([]any, n)
-	for i := range list {
-		if list[i], err = read(in); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return answer, nil
 }
 
 // Must sends a command that must succeed.
@@ -82,4 +43,16 @@ func (s *Server) Must(t testing.TB, args ...any) any {
 		t.Fatal(err)
 	}
 	return answer
+}
+
+// Await sends a command again and again, until its answer contains a text.
+func (s *Server) Await(t testing.TB, text string, args ...any) {
+	t.Helper()
+	shorthand.Eventually(t, fmt.Sprint(args), func(ctx context.Context) error {
+		answer, err := s.Do(ctx, args...)
+		if err == nil && !strings.Contains(fmt.Sprint(answer), text) {
+			err = fmt.Errorf("the answer is %v, without %q", answer, text)
+		}
+		return err
+	})
 }

@@ -1,8 +1,9 @@
-// Package redisserver starts Redis and Valkey for tests. It needs no client library, so that the modules of all
-// tests can use it.
+// Package redisserver starts Redis and Valkey for tests. It sends commands with the program redis-cli and not with a
+// client library, so that the modules of all tests can use it.
 package redisserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -15,42 +16,41 @@ import (
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
 
-// Program is the server program of the tests. The environment variable REDISLEASE_SERVER names another.
-const Program = "redis-server"
-
 // Durable has the settings with which a server keeps all acknowledged writes even if it is killed.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // A Server is a Redis server with its own folder.
-type Server struct{ *enginetest.Program }
+type Server struct {
+	*enginetest.Program
+	client string // the program redis-cli
+}
 
 // New starts a server in dir. Settings are arguments such as "--appendonly", "yes", or a file and
-// "--sentinel".
+// "--sentinel". The program is redis-server, or the one that the environment variable REDISLEASE_SERVER names.
 func New(dir string, settings ...string) (*Server, error) {
-	program := os.Getenv("REDISLEASE_SERVER")
-	if program == "" {
-		program = Program
-	}
+	program := cmp.Or(os.Getenv("REDISLEASE_SERVER"), "redis-server")
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return nil, fmt.Errorf("these tests need %s: apt-get install %s: %w", program, program, err)
 	}
+	s := &Server{client: strings.TrimSuffix(path, "-server") + "-cli"}
 	args := slices.Clone(settings)
 	if len(args) == 0 || args[len(args)-1] != "--sentinel" {
 		args = append(args, "--daemonize", "no", "--save", "", "--maxclients", "2000", "--enable-debug-command", "local", "--repl-diskless-sync-delay", "0")
 	}
-	p, err := enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
+	s.Program, err = enginetest.StartProgram(dir, func(_, port string) *exec.Cmd {
 		cmd := exec.Command(path, append(args, "--port", port, "--bind", "127.0.0.1", "--dir", dir)...)
 		cmd.Dir = dir
 		return cmd
 	}, func(ctx context.Context, p *enginetest.Program) error {
-		info, err := (&Server{p}).Do(ctx, "info", "server")
+		s.Program = p
+		info, err := s.Do(ctx, "info", "server")
 		if text := fmt.Sprint(info); err == nil && !strings.Contains(text, fmt.Sprintf("\r\nprocess_id:%d\r\n", p.Pid())) {
 			err = fmt.Errorf("another server listens on the port: %s", text)
 		}
 		return err
 	})
-	return &Server{p}, err
+	return s, err
 }
 
 // NewFor starts a server that ends with the test.
