@@ -19,13 +19,9 @@ func (s *Store) describeError(what, key string, err error) error {
 	if one, ok := s.servers.(*single); ok && timedOut(err) && one.waitsForSentinels() {
 		return fmt.Errorf("redislease: %s %q: %w; the sentinels do not name the primary: check that they are up. If one of them is frozen, make the client with redislease.FailoverOptions, or set ReadTimeout, DialTimeout and MaxRetries in redis.FailoverOptions, so that it is passed within seconds", what, key, err)
 	}
-	return describeError(what, key, err, s.options.Prefix)
-}
-
-func describeError(what, key string, err error, prefix string) error {
 	advice, permanent := advise(err)
 	err = fmt.Errorf("redislease: %s %q: %w", what, key, err)
-	return engine.WithAdvice(err, strings.ReplaceAll(advice, "PREFIX", prefix), permanent)
+	return engine.WithAdvice(err, strings.ReplaceAll(advice, "PREFIX", s.options.Prefix), permanent)
 }
 
 // advices says what to do about an error of a server. An entry applies if the error contains its text.
@@ -68,7 +64,6 @@ func advise(err error) (advice string, permanent bool) {
 		return "", false
 	}
 	var dial *net.OpError
-	var replicas *replicaError
 	switch {
 	case errors.As(err, new(*lease.PermanentError)):
 		return "", true
@@ -78,7 +73,7 @@ func advise(err error) (advice string, permanent bool) {
 		return "not sent, because earlier requests had no answer yet: check that the server is up. If it is, it is overloaded: use longer Durations, or another server", false
 	case errors.Is(err, redis.ErrClosed):
 		return "the connections to this server were just replaced: try again", false
-	case errors.As(err, &replicas):
+	case errors.Is(err, errReplicas):
 		return "check that the replicas are up and connected: INFO replication", false
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return "no connection: check that the server is up and that the address is correct", false

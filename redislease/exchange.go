@@ -3,6 +3,7 @@ package redislease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -63,7 +64,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 		if all[i].wait {
 			n, err := acknowledged.Int()
 			if err == nil && n < s.options.Replicas {
-				err = &replicaError{server.Options().Addr, n, s.options.Replicas, s.options.ReplicaTimeout}
+				err = fmt.Errorf("done at %s, but acknowledged by %d of %d replicas within %v, so that %w", server.Options().Addr, n, s.options.Replicas, s.options.ReplicaTimeout, errReplicas)
 			}
 			a.unacknowledged = err
 			misplaced = misplaced || err != nil

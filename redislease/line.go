@@ -36,6 +36,7 @@ type request struct {
 	name     string // of the lease, if it has one
 	server   *redis.Client
 	commands [][]any
+	asking   bool // the server does not have the slot of the keys yet
 	wait     bool // the replicas must acknowledge the commands
 }
 

@@ -29,21 +29,49 @@ const pageSize = 100
 // server.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
-		all, err := s.servers.all(ctx)
+		err := s.list(ctx, prefix, yield)
 		if err != nil {
-			return s.describeError("list from", prefix, err)
+			err = s.describeError("list from", prefix, err)
 		}
-		if err := s.checkAlone(ctx, all[0]); err != nil {
-			return s.describeError("list from", prefix, err)
-		}
-		seen := map[string]bool{} // SCAN can return a key twice
-		for _, server := range all {
-			if more, err := s.listServer(ctx, server, prefix, seen, yield); err != nil || !more {
+		return err
+	})
+}
+
+func (s *Store) list(ctx context.Context, prefix string, yield func(lease.Entry, error) bool) error {
+	all, err := s.servers.all(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.checkAlone(ctx, all[0]); err != nil {
+		return err
+	}
+	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
+	seen := map[string]bool{} // SCAN can return a key twice
+	for _, server := range all {
+		for cursor, last := uint64(0), false; !last; last = cursor == 0 {
+			var keys []any
+			if keys, cursor, err = s.scan(ctx, server, cursor, pattern); err != nil {
 				return err
 			}
+			var names []string
+			for _, key := range keys {
+				if name, ok := s.nameOf(key); ok && strings.HasPrefix(name, prefix) && !seen[name] {
+					seen[name] = true
+					names = append(names, name)
+				}
+			}
+			page, err := s.read(ctx, server, names)
+			if err != nil {
+				return err
+			}
+			for _, l := range page {
+				if !yield(l.Entry, l.Err) {
+					return nil
+				}
+			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // checkAlone returns an error if the Store connects to a single server of a cluster, because List would then
@@ -66,39 +94,7 @@ func (s *Store) checkAlone(ctx context.Context, server *redis.Client) error {
 	return nil // the user may not send INFO
 }
 
-// listServer yields the leases of one server. The result more is false if yield has returned false, or after
-// an error.
-func (s *Store) listServer(ctx context.Context, server *redis.Client, prefix string, seen map[string]bool, yield func(lease.Entry, error) bool) (more bool, err error) {
-	pattern := globEscape(s.options.Prefix) + ":{*}:" + globEscape(prefix) + "*"
-	for cursor := uint64(0); ; {
-		keys, next, err := s.scan(ctx, server, cursor, pattern)
-		var names []string
-		for _, key := range keys {
-			if name, ok := s.nameOf(key); ok && strings.HasPrefix(name, prefix) && !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-		}
-		var entries []entry
-		if err == nil && len(names) > 0 {
-			entries, err = s.read(ctx, server, names)
-		}
-		if err != nil {
-			return false, s.describeError("list from", prefix, err)
-		}
-		cursor = next
-		for _, e := range entries {
-			if e.Name != "" && !yield(e.Entry, e.err) {
-				return false, nil
-			}
-		}
-		if cursor == 0 {
-			return true, nil
-		}
-	}
-}
-
-func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (keys []string, next uint64, err error) {
+func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, pattern string) (keys []any, next uint64, err error) {
 	r, err := s.send(ctx, request{server: server, commands: [][]any{{"scan", cursor, "match", pattern, "count", pageSize}}})
 	if err != nil {
 		return nil, 0, err
@@ -107,82 +103,51 @@ func (s *Store) scan(ctx context.Context, server *redis.Client, cursor uint64, p
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(page) != 2 {
+	next, err = strconv.ParseUint(reply(page).text(0), 10, 64)
+	if err != nil || len(page) != 2 {
 		return nil, 0, errReply
 	}
-	text, _ := page[0].(string)
-	if next, err = strconv.ParseUint(text, 10, 64); err != nil {
-		return nil, 0, errReply
-	}
-	found, _ := page[1].([]any)
-	for _, k := range found {
-		key, _ := k.(string)
-		keys = append(keys, key)
-	}
+	keys, _ = page[1].([]any)
 	return keys, next, nil
 }
 
-// An entry contains the two values that List yields at a time, a lease and an error. List skips an entry
-// without a name.
-type entry struct {
-	lease.Entry
-	err error
-}
-
 // read reads the records of several names in one exchange.
-func (s *Store) read(ctx context.Context, server *redis.Client, names []string) ([]entry, error) {
-	verb, text := "evalsha", loadScript.hash
-	for {
-		commands := make([][]any, len(names))
-		for i, name := range names {
-			keys := s.keys(loadScript, name)
-			commands[i] = []any{verb, text, len(keys), keys[0], keys[1], "never", s.keepMicros()}
-		}
-		r, err := s.send(ctx, request{server: server, commands: commands})
-		if err != nil {
-			return nil, err
-		}
-		entries, again := make([]entry, 0, len(names)), false
-		for i, name := range names {
-			fields, err := r.sent[i].Slice()
-			sentBack := redisError(err)
-			switch {
-			case strings.HasPrefix(sentBack, "NOSCRIPT") && verb == "evalsha":
-				again = true
-			case strings.HasPrefix(sentBack, "MOVED"), strings.HasPrefix(sentBack, "ASK"):
-				// After the SCAN, the slot of the key was moved to another server.
-				snap, err := s.Load(ctx, name)
-				entries = append(entries, entryOf(name, snap, err))
-			case err != nil && !strings.Contains(sentBack, "WRONGTYPE"):
-				return nil, loadScript.locate(err, nil)
-			case err != nil:
-				entries = append(entries, entry{lease.Entry{Name: name}, s.describeError("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))})
-			default:
-				snap, err := reply(fields).snapshot(name, &s.clock)
-				if err != nil {
-					err = unreadableError(s.Key(name), err)
-				}
-				entries = append(entries, entryOf(name, snap, err))
+func (s *Store) read(ctx context.Context, server *redis.Client, names []string) (page []engine.Listed, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	calls := make([][]any, len(names))
+	for i, name := range names {
+		calls[i] = s.call(loadScript, name, "never", s.keepMicros())
+	}
+	r, err := s.sendScript(ctx, request{server: server}, loadScript, calls...)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		var snap lease.Snapshot
+		fields, err := r.sent[i].Slice()
+		switch text := redisError(err); {
+		case err == nil:
+			if snap, err = reply(fields).snapshot(name, &s.clock); err != nil {
+				err = unreadableError(s.Key(name), err)
 			}
+		case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "ASK"):
+			snap, err = s.Load(ctx, name) // after the SCAN, the slot of the key was moved to another server
+		case strings.Contains(text, "WRONGTYPE"):
+			err = s.describeError("list", s.Key(name), errors.Join(lease.ErrCorrupt, err))
+		default:
+			return nil, loadScript.locate(err, nil)
 		}
-		if !again {
-			return entries, nil
+		if err != nil || !strings.HasPrefix(snap.Version, absentPrefix) { // otherwise, the record has expired since the SCAN
+			page = append(page, engine.Listed{Entry: engine.ListEntry(name, snap), Err: err})
 		}
-		verb, text = "eval", loadScript.source
 	}
+	return page, nil
 }
 
-func entryOf(name string, snap lease.Snapshot, err error) entry {
-	switch {
-	case err != nil:
-		return entry{lease.Entry{Name: name}, err}
-	case strings.HasPrefix(snap.Version, absentPrefix):
-		return entry{} // the record has expired since the SCAN
-	}
-	return entry{engine.ListEntry(name, snap), nil}
-}
-
-func (s *Store) nameOf(key string) (name string, ok bool) {
+func (s *Store) nameOf(of any) (name string, ok bool) {
+	key, _ := of.(string)
 	_, rest, found := strings.Cut(strings.TrimPrefix(key, s.options.Prefix+":"), ":")
 	return rest, found && lease.CheckName(rest) == nil && s.Key(rest) == key
 }

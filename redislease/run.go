@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,24 +36,25 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, c 
 		k = max(k, urgent)
 	}
 	s.findPrimary()
-	keys := s.keys(script, name)
+	call := s.call(script, name, args...)
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		server, err := s.serverFor(ctx, keys[0])
+		server, err := s.serverFor(ctx, s.Key(name))
 		if err != nil {
 			return nil, err
 		}
-		to := request{kind: k, name: name, server: server}
-		r, err := s.runAt(ctx, to, false, script, keys, c, args)
+		to := request{kind: k, name: name, server: server, wait: s.options.Replicas > 0}
+		r, err := s.runAt(ctx, to, script, call, c)
 		if _, addr, asks := strings.Cut(redisError(err), " "); asks && strings.HasPrefix(redisError(err), "ASK ") {
 			// The slot is being moved, and another server already has the keys.
 			_, addr, _ = strings.Cut(addr, " ")
 			if to.server, err = await(ctx, s, func() (*redis.Client, error) { return s.servers.serverAt(ctx, addr) }); err != nil {
 				return nil, err
 			}
-			r, err = s.runAt(ctx, to, true, script, keys, c, args)
+			to.asking = true
+			r, err = s.runAt(ctx, to, script, call, c)
 		}
 		repeat := wrongServer(err) || strings.HasPrefix(redisError(err), "TRYAGAIN") || errors.Is(err, errSilent)
 		if !repeat || try == maxAttempts {
@@ -66,10 +68,10 @@ func (s *Store) run(ctx context.Context, k kind, script *script, name string, c 
 	}
 }
 
-// runAt runs the script at one server, and tells the gate of the server about the change.
-func (s *Store) runAt(ctx context.Context, to request, asking bool, script *script, keys []string, c *change, args []any) (r reply, err error) {
+// runAt sends one call of a script to a server, and tells the gate of the server about the change.
+func (s *Store) runAt(ctx context.Context, to request, script *script, call []any, c *change) (r reply, err error) {
 	if c == nil {
-		return s.sendScript(ctx, to, asking, script, keys, args)
+		return s.sendCall(ctx, to, script, call)
 	}
 	l, leave := s.enter(to.server)
 	defer leave()
@@ -77,7 +79,7 @@ func (s *Store) runAt(ctx context.Context, to request, asking bool, script *scri
 		if q.Urgent {
 			to.kind = max(to.kind, urgent)
 		}
-		if r, err = s.sendScript(ctx, to, asking, script, keys, args); err == nil && !r.wrote() {
+		if r, err = s.sendCall(ctx, to, script, call); err == nil && !r.wrote() {
 			err = lease.ErrConflict
 		}
 		return err
@@ -116,40 +118,40 @@ func (s *Store) begin() bool {
 	return !s.closed
 }
 
-// sendScript sends the hash of a script to a server. If the server does not know the hash, sendScript sends
-// the whole script.
-func (s *Store) sendScript(ctx context.Context, to request, asking bool, script *script, keys []string, args []any) (reply, error) {
-	command := make([]any, 0, 3+len(keys)+len(args))
-	command = append(command, "evalsha", script.hash, len(keys))
-	for _, k := range keys {
-		command = append(command, k)
-	}
-	command = append(command, args...)
-	r, err := s.sendCommand(ctx, to, asking, command)
-	if strings.HasPrefix(redisError(err), "NOSCRIPT") {
-		command[0], command[1] = "eval", script.source
-		r, err = s.sendCommand(ctx, to, asking, command)
-	}
-	return r, script.locate(err, args)
-}
-
-func (s *Store) sendCommand(ctx context.Context, to request, asking bool, command []any) (reply, error) {
-	to.commands, to.wait = [][]any{command}, s.options.Replicas > 0
-	if asking {
-		to.commands = [][]any{{"asking"}, command}
-	}
-	answered, err := s.send(ctx, to)
+// sendCall sends one call of a script to a server, and returns the reply.
+func (s *Store) sendCall(ctx context.Context, to request, script *script, call []any) (reply, error) {
+	answered, err := s.sendScript(ctx, to, script, call)
 	if err != nil {
 		return nil, err
 	}
-	r, err := replyOf(answered.sent[len(to.commands)-1])
+	r, err := replyOf(answered.sent[len(answered.sent)-1])
 	switch allowed := answered.sent[0].Err(); {
-	case err != nil && asking && redisError(allowed) != "":
+	case err != nil && to.asking && redisError(allowed) != "":
 		return nil, allowed // without ASKING, the server answers only that another server has the keys
 	case err == nil && answered.unacknowledged != nil:
 		return nil, answered.unacknowledged
 	}
-	return r, err
+	return r, script.locate(err, call[1+script.keys:])
+}
+
+// sendScript sends calls of a script to a server, with the hash of the script. If the server does not know the
+// hash, sendScript sends the whole script.
+func (s *Store) sendScript(ctx context.Context, to request, script *script, calls ...[]any) (answered answer, err error) {
+	for _, by := range [][]any{{"evalsha", script.hash}, {"eval", script.source}} {
+		to.commands = nil
+		if to.asking {
+			to.commands = [][]any{{"asking"}}
+		}
+		for _, call := range calls {
+			to.commands = append(to.commands, slices.Concat(by, call))
+		}
+		answered, err = s.send(ctx, to)
+		unknown := func(c *redis.Cmd) bool { return strings.HasPrefix(redisError(c.Err()), "NOSCRIPT") }
+		if err != nil || !slices.ContainsFunc(answered.sent, unknown) {
+			break
+		}
+	}
+	return answered, err
 }
 
 // redisError returns the text of an error that a server sent, and "" for any other error.
@@ -161,13 +163,5 @@ func redisError(err error) string {
 	return ""
 }
 
-// A replicaError reports that too few replicas have acknowledged a write, which can still take effect.
-type replicaError struct {
-	addr      string
-	got, want int
-	within    time.Duration
-}
-
-func (e *replicaError) Error() string {
-	return fmt.Sprintf("done at %s, but acknowledged by %d of %d replicas within %v, so that a failover may undo it", e.addr, e.got, e.want, e.within)
-}
+// errReplicas means that too few replicas have acknowledged a write, which can still take effect.
+var errReplicas = errors.New("a failover may undo it")

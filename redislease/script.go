@@ -75,16 +75,8 @@ func (s *script) locate(err error, args []any) error {
 	if i, _ := strconv.Atoi(m[2]); i >= 1 && i <= len(args) {
 		command = fmt.Sprint(args[i-1])
 	}
-	return &commandError{strings.ToLower(command), err}
+	return fmt.Errorf("%s: %w", strings.ToLower(command), err)
 }
-
-type commandError struct {
-	command string
-	err     error
-}
-
-func (e *commandError) Error() string { return e.command + ": " + e.err.Error() }
-func (e *commandError) Unwrap() error { return e.err }
 
 var (
 	loadScript  = newScript(2, noDate, clockLua, loadLua, "return show(ARGV[1], ARGV[2])")

@@ -192,11 +192,13 @@ func (s *Store) floorKey(bucket string) string { return s.options.Prefix + "-flo
 // channel returns the name of the Redis channel on which changes of the leases in a bucket are published.
 func (s *Store) channel(bucket string) string { return s.options.Prefix + "-signal:" + bucket }
 
-func (s *Store) keys(script *script, name string) []string {
-	if script.keys == 1 {
-		return []string{s.Key(name)}
+// call returns the number of the keys of a script, the keys for a name, and the other arguments of the script.
+func (s *Store) call(script *script, name string, args ...any) []any {
+	call := []any{script.keys, s.Key(name)}
+	if script.keys == 2 {
+		call = append(call, s.floorKey(bucket(name)))
 	}
-	return []string{s.Key(name), s.floorKey(bucket(name))}
+	return append(call, args...)
 }
 
 // Load returns the record of the named lease, and the time of the server. If the clock of the server was set
