@@ -177,10 +177,10 @@ const lastAnswers = 200 * time.Millisecond
 // findPrimary asks the sentinels for the address of the primary, if there are sentinels and their last answer
 // is old. If there is a new primary, the Store then connects to it. findPrimary does not wait for the answer.
 func (s *Store) findPrimary() {
-	if s.servers.moved() && s.begin() {
+	if ask := s.servers.check(); ask != nil && s.begin() {
 		go func() {
 			defer s.tasks.End()
-			if old := s.servers.check(); old != nil {
+			if old := ask(); old != nil {
 				s.retire(old, true)
 				time.Sleep(lastAnswers)
 				_ = old.Close()

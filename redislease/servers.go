@@ -31,11 +31,10 @@ type servers interface {
 	// must close.
 	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
 
-	// If it is time to check for a new primary, the method moved returns true, and the caller must then call
-	// the method check. This call can take long. If there is a new primary, the call returns the client of
-	// the old primary.
-	moved() bool
-	check() (old *redis.Client)
+	// If it is time to check for a new primary, the method check returns a function, which the caller must
+	// then call. This call can take long. If there is a new primary, the call returns the client of the old
+	// primary.
+	check() func() (old *redis.Client)
 
 	// all returns all primaries.
 	all(ctx context.Context) ([]*redis.Client, error)
@@ -240,19 +239,19 @@ func (s *single) replace() (old *redis.Client) {
 	return old
 }
 
-func (s *single) moved() bool {
+func (s *single) check() func() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.options.Addr != failoverAddr || s.asking || time.Since(s.asked) < askEvery {
-		return false
+		return nil
 	}
 	s.asked, s.asking = time.Now(), true
-	return true
+	return s.ask
 }
 
-// check asks the sentinels for the primary, by opening a connection. The answers of the old primary do not
+// ask asks the sentinels for the primary, by opening a connection. The answers of the old primary do not
 // show that there is a new one, because a primary that is cut off from the sentinels can still accept writes.
-func (s *single) check() *redis.Client {
+func (s *single) ask() *redis.Client {
 	if conn, err := s.options.Dialer(s.ctx, "tcp", failoverAddr); err == nil {
 		_ = conn.Close()
 	}
@@ -313,8 +312,6 @@ func (c cluster) failOver(ctx context.Context, _ *redis.Client) *redis.Client {
 	return nil
 }
 
-func (c cluster) moved() bool { return false }
-
-func (c cluster) check() *redis.Client { return nil }
+func (c cluster) check() func() *redis.Client { return nil }
 
 func (c cluster) close() { _ = c.client.Close() }
