@@ -16,22 +16,17 @@ import (
 // the policy again when the last check is older than checkEvery.
 const checkEvery = 2 * time.Second
 
-type policyError struct{ err error }
-
-func (e *policyError) Error() string { return e.err.Error() }
-func (e *policyError) Unwrap() error { return e.err }
-
 // checkNew checks the eviction policy on each new connection, because the policy of a promoted replica can
 // differ from that of the old primary. checkNew also warns, once in the life of the Store, if the server has
-// no append-only file. The error of checkNew is wrapped twice, because go-redis removes the outer wrapper
-// with errors.Unwrap.
+// no append-only file. The error of checkNew has one more wrapper, because go-redis removes it with
+// errors.Unwrap.
 func (s *Store) checkNew(ctx context.Context, conn *redis.Conn) error {
 	if s.options.AssumeNoEviction {
 		return nil
 	}
 	info, err := conn.Info(ctx, "memory", "persistence").Result()
 	if err = checkInfo(info, err); err != nil {
-		return &policyError{err}
+		return fmt.Errorf("%w", err)
 	}
 	s.warnIfForgetful(info)
 	return nil
@@ -50,11 +45,11 @@ func (s *Store) warnIfForgetful(info string) {
 func checkInfo(info string, err error) error {
 	switch policy := field(info, "maxmemory_policy"); {
 	case strings.HasPrefix(redisError(err), "NOPERM"):
-		return &policyError{lease.Permanent(fmt.Errorf("the eviction policy of the server is not known: %w; permit +info, or see to it that maxmemory-policy is noeviction and set Options.AssumeNoEviction", err))}
+		return lease.Permanent(fmt.Errorf("the eviction policy of the server is not known: %w; permit +info, or see to it that maxmemory-policy is noeviction and set Options.AssumeNoEviction", err))
 	case err != nil:
 		return err
 	case policy != "" && policy != "noeviction":
-		return &policyError{lease.Permanent(fmt.Errorf("the server has the maxmemory-policy %s, which may drop leases and the order of their tokens: set it to noeviction", policy))}
+		return lease.Permanent(fmt.Errorf("the server has the maxmemory-policy %s, which may drop leases and the order of their tokens: set it to noeviction", policy))
 	}
 	return nil
 }

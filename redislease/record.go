@@ -14,12 +14,6 @@ const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
 const infinite = "infinite"
 
-// These fields of a hash are not part of the lease.Record.
-const (
-	versionField = "version"
-	timeField    = "time"
-)
-
 // stamp formats a time, and returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
@@ -93,8 +87,8 @@ func appendFields(args []any, r lease.Record) []any {
 	return args
 }
 
-// parseFields parses the fields of a hash. parseFields checks every value, because a person can write a hash
-// by hand.
+// parseFields parses the fields of a hash, and removes them from the map. parseFields checks every value,
+// because a person can write a hash by hand.
 func parseFields(fields map[string]string) (r lease.Record, version string, err error) {
 	corrupt := func(field, value, rule string) error {
 		return &lease.FieldError{Field: "Record." + field, Value: strconv.Quote(value), Bound: rule, Code: lease.ErrCorrupt}
@@ -107,26 +101,16 @@ func parseFields(fields map[string]string) (r lease.Record, version string, err 
 		if c.parse(&r, value); c.format(r) != value {
 			return lease.Record{}, "", corrupt(c.name, value, c.rule)
 		}
+		delete(fields, c.name)
 	}
-	version = fields[versionField]
+	version = fields["version"]
 	if version == "" {
-		return lease.Record{}, "", corrupt(versionField, "", "must be given")
+		return lease.Record{}, "", corrupt("version", "", "must be given")
 	}
-	if len(fields) > len(columns)+1 {
-		for name := range fields {
-			if !isColumn(name) {
-				return lease.Record{}, "", corrupt(name, fields[name], "is not a field of a record")
-			}
-		}
+	delete(fields, "version")
+	delete(fields, "time") // only the scripts use it
+	for name, value := range fields {
+		return lease.Record{}, "", corrupt(name, value, "is not a field of a record")
 	}
 	return r, version, r.Validate()
-}
-
-func isColumn(name string) bool {
-	for _, c := range columns {
-		if c.name == name {
-			return true
-		}
-	}
-	return name == versionField || name == timeField
 }

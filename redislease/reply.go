@@ -55,15 +55,6 @@ func (r reply) text(i int) string {
 
 func (r reply) now() (time.Time, error) { return parseTime(r.text(1)) }
 
-// clockLag returns how far the clock of the server is behind the last write of the record.
-func (r reply) clockLag(now time.Time) (time.Duration, error) {
-	if r.text(2) == "" {
-		return 0, nil
-	}
-	clock, err := parseTime(r.text(2))
-	return now.Sub(clock), err
-}
-
 func parseTime(text string) (time.Time, error) {
 	t, err := time.Parse(timeLayout, text)
 	if err != nil {
@@ -109,9 +100,11 @@ func (r reply) snapshot(name string, late *engine.LateClock) (lease.Snapshot, er
 	if err != nil {
 		return lease.Snapshot{}, err
 	}
-	behind, err := r.clockLag(now)
-	if err != nil {
-		return lease.Snapshot{}, err
+	clock := now
+	if r.text(2) != "" { // the clock of the server is behind the last write of the record
+		if clock, err = parseTime(r.text(2)); err != nil {
+			return lease.Snapshot{}, err
+		}
 	}
-	return late.Correct(name, lease.Snapshot{Record: record, Version: version, Now: now}, behind), nil
+	return late.Correct(name, lease.Snapshot{Record: record, Version: version, Now: now}, now.Sub(clock)), nil
 }

@@ -47,9 +47,6 @@ type servers interface {
 // breaks. If the server had already applied a swap, the second attempt would report a conflict, although a
 // conflict must mean that the swap was not applied.
 func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
-	bad := func(value, bound string) error {
-		return &lease.FieldError{Field: "New.client", Value: value, Bound: bound, Code: lease.ErrOption}
-	}
 	connect := func(f func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 		return func(ctx context.Context, conn *redis.Conn) error {
 			if f != nil {
@@ -60,29 +57,24 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 			return check(ctx, conn)
 		}
 	}
-	const bound = "must be a *redis.Client or a *redis.ClusterClient"
 	switch c := client.(type) {
-	case nil:
-		return nil, bad("nil", bound)
 	case *redis.Client:
-		if c == nil {
-			return nil, bad("nil", bound)
+		if c != nil {
+			o := storeOptions(c.Options())
+			o.OnConnect = connect(o.OnConnect)
+			return newSingle(o), nil
 		}
-		o := storeOptions(c.Options())
-		o.OnConnect = connect(o.OnConnect)
-		return newSingle(o), nil
 	case *redis.ClusterClient:
-		if c == nil {
-			return nil, bad("nil", bound)
+		if c != nil {
+			o := *c.Options()
+			o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize, o.OnConnect = -1, true, -1, connect(o.OnConnect)
+			o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+			o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
+			o.NewClient = boundTopology(o.NewClient)
+			return cluster{redis.NewClusterClient(&o)}, nil
 		}
-		o := *c.Options()
-		o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize, o.OnConnect = -1, true, -1, connect(o.OnConnect)
-		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
-		o.NewClient = boundTopology(o.NewClient)
-		return cluster{redis.NewClusterClient(&o)}, nil
 	}
-	return nil, bad(fmt.Sprintf("%T", client), bound)
+	return nil, &lease.FieldError{Field: "New.client", Value: fmt.Sprintf("%T", client), Bound: "must be a *redis.Client or a *redis.ClusterClient, and not nil", Code: lease.ErrOption}
 }
 
 // storeOptions returns a copy of a client's options, changed so that the connections of a Store respect

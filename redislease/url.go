@@ -16,14 +16,11 @@ func init() {
 	open.Register("rediss", "rediss://HOST:PORT[/NUMBER]", openURL)
 }
 
-type opened struct {
-	*Store
-	client *redis.Client
-}
+type opened struct{ *Store }
 
 func (o opened) Close() error {
 	o.Store.Close()
-	return o.client.Close()
+	return nil
 }
 
 func openURL(_ context.Context, url string) (open.Leases, error) {
@@ -35,10 +32,10 @@ func openURL(_ context.Context, url string) (open.Leases, error) {
 		o.Password = os.Getenv("REDISCLI_AUTH")
 	}
 	client := redis.NewClient(o)
+	defer client.Close() // the Store uses only its options
 	s, err := New(client, nil)
 	if err != nil {
-		client.Close()
 		return nil, err
 	}
-	return opened{s, client}, nil
+	return opened{s}, nil
 }
