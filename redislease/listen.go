@@ -29,15 +29,22 @@ var errLost = errors.New("the connection that listens was lost")
 type listener struct {
 	client *redis.Client
 	pubsub *redis.PubSub
-	ended  chan struct{} // closed when the connection is lost
-	tasks  *tasks.Group  // the goroutines of the Store, including those of the listener
-	check  func()        // called once a second
+	ctx    context.Context // ends when the connection is lost
+	end    context.CancelFunc
+	tasks  *tasks.Group // the goroutines of the Store, including those of the listener
+	check  func()       // called once a second
 
 	watches engine.Watches[struct{}] // closed when the connection is lost
 
 	mu         sync.Mutex
-	heard      time.Time                // when the last data arrived, or when begin was called
-	subscribed map[string]chan struct{} // by channel; closed when the server has confirmed the subscription
+	heard      time.Time // when the last data arrived, or when begin was called
+	subscribed map[string]subscription
+}
+
+// A subscription ends when the server has confirmed it, or when the connection is lost.
+type subscription struct {
+	context.Context
+	confirm context.CancelFunc
 }
 
 // listen returns a listener for a server. The listener connects when it first subscribes to a channel.
@@ -51,7 +58,8 @@ func listen(server *redis.Client, t *tasks.Group, check func()) *listener {
 		return dial(ctx, network, addr)
 	}
 	o.DialerRetries, o.MinIdleConns, o.PoolSize = 1, 0, 1
-	l := &listener{client: redis.NewClient(o), ended: make(chan struct{}), tasks: t, check: check, subscribed: map[string]chan struct{}{}}
+	l := &listener{client: redis.NewClient(o), tasks: t, check: check, subscribed: map[string]subscription{}}
+	l.ctx, l.end = context.WithCancel(context.Background())
 	l.pubsub = l.client.Subscribe(context.Background())
 	return l
 }
@@ -80,11 +88,11 @@ func (l *listener) watch(ctx context.Context, name, channel string) (<-chan stru
 // also open the connection, which can take long, and no other caller has a watch yet.
 func (l *listener) subscribe(ctx context.Context, channel string) error {
 	l.mu.Lock()
-	confirmed, asked := l.subscribed[channel]
+	s, asked := l.subscribed[channel]
 	first := len(l.subscribed) == 0
 	if !asked {
-		confirmed = make(chan struct{})
-		l.subscribed[channel] = confirmed
+		s.Context, s.confirm = context.WithCancel(l.ctx)
+		l.subscribed[channel] = s
 	}
 	l.mu.Unlock()
 	if err := l.watches.Err(); err != nil {
@@ -104,7 +112,7 @@ func (l *listener) subscribe(ctx context.Context, channel string) error {
 		}
 	}
 	select {
-	case <-confirmed:
+	case <-s.Done():
 		return l.watches.Err()
 	case <-ctx.Done():
 		return ctx.Err()
@@ -136,12 +144,8 @@ func (l *listener) receive() {
 		l.heard = time.Now()
 		switch m := got.(type) {
 		case *redis.Subscription:
-			if confirmed := l.subscribed[m.Channel]; confirmed != nil && m.Kind == "subscribe" {
-				select {
-				case <-confirmed:
-				default:
-					close(confirmed)
-				}
+			if s, asked := l.subscribed[m.Channel]; asked && m.Kind == "subscribe" {
+				s.confirm()
 			}
 		case *redis.Message:
 			l.watches.Signal(m.Payload)
@@ -157,7 +161,7 @@ func (l *listener) checkAlive(channel string) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.ended:
+		case <-l.ctx.Done():
 			return
 		case <-tick.C:
 		}
@@ -182,19 +186,11 @@ func (l *listener) checkAlive(channel string) {
 // lose closes the connection and the channels of all watches.
 func (l *listener) lose(reason error) {
 	l.mu.Lock()
-	if !l.watches.Close(reason) {
-		l.mu.Unlock()
-		return
-	}
-	close(l.ended)
-	for _, confirmed := range l.subscribed {
-		select {
-		case <-confirmed:
-		default:
-			close(confirmed)
-		}
-	}
+	lost := l.watches.Close(reason)
 	l.mu.Unlock()
-	_ = l.pubsub.Close()
-	_ = l.client.Close()
+	if lost {
+		l.end()
+		_ = l.pubsub.Close()
+		_ = l.client.Close()
+	}
 }
