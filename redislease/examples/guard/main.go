@@ -123,7 +123,7 @@ func watch(ctx context.Context, client *redis.Client) error {
 		return err
 	}
 	defer first.Process.Kill()
-	if err := first.counts(100); err != nil {
+	if err := first.read(100); err != nil {
 		return err
 	}
 	fmt.Println("first  holds the lease and counts")
@@ -136,19 +136,21 @@ func watch(ctx context.Context, client *redis.Client) error {
 		return err
 	}
 	defer second.Process.Kill()
-	if err := second.counts(100); err != nil {
+	if err := second.read(100); err != nil {
 		return err
 	}
 	fmt.Println("second has taken over and counts")
 	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	first.drain()
+	if err := first.read(-1); err != nil {
+		return err
+	}
 	fmt.Println("first  wakes up, goes on, and is refused:", first.last)
 	if err := second.Process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	second.drain()
+	_ = second.read(-1) // it was killed
 	n, err := client.Get(ctx, dataKey).Int()
 	if err != nil {
 		return err
@@ -178,21 +180,13 @@ func startProcess(process string) (*child, error) {
 	return &child{Cmd: cmd, out: bufio.NewScanner(out)}, cmd.Start()
 }
 
-// counts waits until the process has counted n times.
-func (c *child) counts(n int) error {
-	for range n {
+// read reads n lines of the output of the process or, if n is negative, all lines.
+func (c *child) read(n int) error {
+	for ; n != 0; n-- {
 		if !c.out.Scan() {
-			return fmt.Errorf("a process ended: %w", c.Wait())
+			return c.Wait()
 		}
 		c.counted, c.last = c.counted+1, c.out.Text()
 	}
 	return nil
-}
-
-// drain reads the rest of the output of the process, and waits until the process has ended.
-func (c *child) drain() {
-	for c.out.Scan() {
-		c.counted, c.last = c.counted+1, c.out.Text()
-	}
-	_ = c.Wait()
 }
