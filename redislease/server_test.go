@@ -2,7 +2,6 @@ package redislease_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -98,39 +97,9 @@ func newPair(t testing.TB) *pair {
 func newReplica(t testing.TB, primary *redisserver.Server, addr string) *redisserver.Server {
 	t.Helper()
 	s := ownServer(t, "--replicaof", strings.Replace(addr, ":", " ", 1))
-	connected(t, s)
-	eventually(t, "the primary counts the replica", func(ctx context.Context) error {
-		info, err := primary.Do(ctx, "info", "replication")
-		if text, _ := info.(string); err == nil && strings.Count(text, "state=online") != strings.Count(text, "state=") {
-			err = errors.New("not yet")
-		}
-		return err
-	})
+	s.Await(t, "master_link_status:up", "info", "replication")
+	primary.Await(t, "state=online", "info", "replication")
 	return s
-}
-
-// connected waits until a replica has the data of its primary.
-func connected(t testing.TB, replica *redisserver.Server) {
-	t.Helper()
-	eventually(t, "the replica is connected", func(ctx context.Context) error {
-		info, err := replica.Do(ctx, "info", "replication")
-		if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
-			err = errors.New("not yet")
-		}
-		return err
-	})
-}
-
-// awaitKey waits until a replica has a key.
-func awaitKey(t testing.TB, replica *redisserver.Server, key string) {
-	t.Helper()
-	eventually(t, "the replica has the grant", func(ctx context.Context) error {
-		n, err := replica.Do(ctx, "exists", key)
-		if err == nil && n != int64(1) {
-			err = errors.New("not yet")
-		}
-		return err
-	})
 }
 
 // failOver promotes the replica, after the primary was killed or cut off, and connects the clients to it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,13 +33,8 @@ func newCluster(t testing.TB, n int) []*redisserver.Server {
 		}
 	}
 	for _, s := range all {
-		eventually(t, "the cluster is formed", func(ctx context.Context) error {
-			info, err := s.Do(ctx, "cluster", "info")
-			if text, _ := info.(string); err == nil && (!strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_known_nodes:"+strconv.Itoa(n))) {
-				err = errors.New("not yet")
-			}
-			return err
-		})
+		s.Await(t, fmt.Sprint("cluster_known_nodes:", n), "cluster", "info")
+		s.Await(t, "cluster_state:ok", "cluster", "info")
 	}
 	return all
 }
@@ -98,10 +92,6 @@ func TestCluster(t *testing.T) {
 func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 	t.Parallel()
 	all := newCluster(t, 2)
-	var ids [2]string
-	for i, s := range all {
-		ids[i] = s.Must(t, "cluster", "myid").(string)
-	}
 	s := store(t, clusterClient(t, all), nil)
 	var last atomic.Value    // the name of the history that began last
 	moved := map[int64]int{} // the server of each slot that was moved
@@ -113,7 +103,7 @@ func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 		if !ok {
 			from = int(slot / (slots / 2))
 		}
-		moveSlot(t, all[from], all[1-from], ids[from], ids[1-from], slot)
+		moveSlot(t, all[from], all[1-from], slot)
 		moved[slot] = 1 - from
 		return "a slot moved"
 	}
@@ -128,11 +118,19 @@ func TestHistoriesInAClusterThatMovesSlots(t *testing.T) {
 		})
 }
 
-// moveSlot moves a slot from one server to another, as redis-cli does.
-func moveSlot(t testing.TB, from, to *redisserver.Server, fromID, toID string, slot int64) {
+// beginMove begins to move a slot from one server to another. It returns the ID of the other.
+func beginMove(t testing.TB, from, to *redisserver.Server, slot int64) (toID any) {
 	t.Helper()
-	to.Must(t, "cluster", "setslot", slot, "importing", fromID)
+	toID = to.Must(t, "cluster", "myid")
+	to.Must(t, "cluster", "setslot", slot, "importing", from.Must(t, "cluster", "myid"))
 	from.Must(t, "cluster", "setslot", slot, "migrating", toID)
+	return toID
+}
+
+// moveSlot moves a slot from one server to another, as redis-cli does.
+func moveSlot(t testing.TB, from, to *redisserver.Server, slot int64) {
+	t.Helper()
+	toID := beginMove(t, from, to, slot)
 	for {
 		keys := from.Must(t, "cluster", "getkeysinslot", slot, 100).([]any)
 		if len(keys) == 0 {
@@ -171,20 +169,14 @@ func TestPermissionsInACluster(t *testing.T) {
 	slot := all[0].Must(t, "cluster", "keyslot", a.Key("x")).(int64)
 	from, to := all[slot/(slots/2)], all[1-slot/(slots/2)]
 	do(t, a.Authority(), "x", acquire(idA, time.Minute), 0)
-	to.Must(t, "cluster", "setslot", slot, "importing", from.Must(t, "cluster", "myid"))
-	from.Must(t, "cluster", "setslot", slot, "migrating", to.Must(t, "cluster", "myid"))
+	beginMove(t, from, to, slot)
 	from.Must(t, "migrate", "127.0.0.1", to.Port(), "", 0, 5000, "keys", a.Key("x"), a.FloorKey("x"))
 	more := []string{"+cluster|slots", "+asking"}
 	for _, missing := range []string{"", more[0], more[1]} {
 		addrs := []string{}
 		for _, s := range all {
-			args := []any{"acl", "setuser", "without" + missing, "on", ">secret", "resetchannels"}
-			for _, rule := range slices.Concat(permissions, more) {
-				if rule != missing {
-					args = append(args, rule)
-				}
-			}
-			s.Must(t, args...)
+			rules := slices.DeleteFunc(slices.Concat(permissions, more), func(rule string) bool { return rule == missing })
+			addUser(t, s, "without"+missing, rules)
 			addrs = append(addrs, s.Addr())
 		}
 		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Username: "without" + missing, Password: "secret"})

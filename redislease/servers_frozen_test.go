@@ -10,9 +10,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencedlease/lease/internal/check/redisserver"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
 )
+
+// freeze stops servers: they accept connections, and never answer.
+func freeze(t *testing.T, all ...*redisserver.Server) {
+	t.Helper()
+	for _, s := range all {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // gap sends requests of a second each until one is granted. It returns how long that took, and the errors.
 func gap(t *testing.T, s *redislease.Store) (took time.Duration, errs string) {
@@ -36,28 +47,22 @@ func gap(t *testing.T, s *redislease.Store) (took time.Duration, errs string) {
 // Store follows although each request has only a second, and a client without FailoverOptions is told to use them.
 func TestFrozenSentinelIsPassed(t *testing.T) {
 	for what, c := range map[string]struct {
-		options func(string, ...string) *redis.FailoverOptions
+		options *redis.FailoverOptions
 		within  time.Duration
 		says    string
 	}{
-		"default": {func(master string, all ...string) *redis.FailoverOptions {
-			return &redis.FailoverOptions{MasterName: master, SentinelAddrs: all}
-		}, 50 * time.Second, "redislease.FailoverOptions"},
-		"FailoverOptions": {redislease.FailoverOptions, 12 * time.Second, ""},
+		"default":         {&redis.FailoverOptions{MasterName: "leases"}, 50 * time.Second, "redislease.FailoverOptions"},
+		"FailoverOptions": {redislease.FailoverOptions("leases"), 12 * time.Second, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			primary := ownServer(t)
 			newReplica(t, primary, primary.Addr())
 			all := newSentinels(t, primary, 3)
-			s := store(t, failoverClient(t, c.options("leases", all[0].Addr())), nil)
+			c.options.SentinelAddrs = []string{all[0].Addr()}
+			s := store(t, failoverClient(t, c.options), nil)
 			do(t, s.Authority(), "x", acquire(idA, time.Minute), 0)
-			if err := all[0].Stop(); err != nil {
-				t.Fatal(err)
-			}
-			if err := primary.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			freeze(t, all[0], primary)
 			took, errs := gap(t, s)
 			t.Logf("a lease is granted after %v", took.Round(10*time.Millisecond))
 			if took > c.within || !strings.Contains(errs, c.says) {
@@ -79,9 +84,7 @@ func TestFrozenServerOfAClusterIsPassed(t *testing.T) {
 			name = fmt.Sprint(i)
 		}
 	}
-	if err := all[0].Stop(); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, all[0])
 	var stores sync.WaitGroup
 	for range 8 { // seven of eight times or more, one of them asks the frozen server first
 		s := store(t, clusterClient(t, all), nil)
@@ -107,16 +110,9 @@ func TestLeavesAMemberThatIsFrozen(t *testing.T) {
 	all := newCluster(t, 3)
 	replica := ownServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
 	replica.Must(t, "cluster", "meet", "127.0.0.1", all[0].Port())
-	eventually(t, "the replica knows the cluster", func(ctx context.Context) error {
-		_, err := replica.Do(ctx, "cluster", "replicate", all[0].Must(t, "cluster", "myid"))
-		return err
-	})
-	connected(t, replica)
+	replica.Await(t, "OK", "cluster", "replicate", all[0].Must(t, "cluster", "myid"))
+	replica.Await(t, "master_link_status:up", "info", "replication")
 	s := store(t, clusterClient(t, all), nil)
-	time.AfterFunc(25*time.Second, func() { // a real engine
-		if err := all[0].Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	time.AfterFunc(25*time.Second, func() { freeze(t, all[0]) }) // a real engine
 	enginetest.Load{Leases: 600, Duration: 30 * time.Second, Hold: 55 * time.Second}.Run(t, s)
 }

@@ -1,7 +1,6 @@
 package redislease_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,18 +30,8 @@ func newSentinels(t testing.TB, primary *redisserver.Server, n int) []*redisserv
 		all[i] = ownServer(t, file, "--sentinel")
 	}
 	for _, s := range all {
-		eventually(t, "the sentinel knows all", func(ctx context.Context) error {
-			if _, err := s.Do(ctx, "sentinel", "ckquorum", "leases"); err != nil {
-				return err
-			}
-			for what, want := range map[string]int{"replicas": 1, "sentinels": n - 1} {
-				found, err := s.Do(ctx, "sentinel", what, "leases")
-				if got, _ := found.([]any); err != nil || len(got) != want {
-					return fmt.Errorf("%d %s: %v", len(got), what, err)
-				}
-			}
-			return nil
-		})
+		s.Await(t, fmt.Sprint("slaves=1,sentinels=", n), "info", "sentinel")
+		s.Await(t, "OK", "sentinel", "ckquorum", "leases")
 	}
 	return all
 }
