@@ -7,14 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
-	"github.com/fencedlease/lease/engine"
 )
 
-// Renewing returns an authority like that of s, with a memory of its own. The Swap of the store that renewals
-// returns is a renewal in one exchange.
-func (s *Store) Renewing(renewals func(lease.Store) lease.Store) lease.Authority {
-	return engine.NewAuthority(s, renewals(renewer{s}).Swap, engine.NewMemory(engine.DefaultMemory))
-}
+// Renewer returns a store whose Swap is a renewal in one exchange.
+func (s *Store) Renewer() lease.Store { return renewer{s} }
 
 // AddHook adds a hook to the clients of s, which has one server.
 func (s *Store) AddHook(h redis.Hook) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/redislease"
 )
@@ -28,16 +29,19 @@ func TestExchanges(t *testing.T) {
 		"and a replica": {pair.primary.Addr(), redislease.Options{Prefix: prefix(t), Replicas: 1, ReplicaTimeout: 20 * time.Second}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var sent atomic.Int64 // go-redis sends each exchange, and each pipeline, in a single write
-			counted := client(t, c.addr, dialer{write: func([]byte) { sent.Add(1) }}.configure)
+			var sent atomic.Int64
 			c.o.Names = 1
-			s, other := store(t, counted, &c.o), store(t, counted, &c.o).Authority()
+			s, other := store(t, client(t, c.addr), &c.o), store(t, client(t, c.addr), &c.o)
 			count := func() int { return int(sent.Load()) }
-			for _, a := range []lease.Authority{other, s.Authority()} { // both connect
-				do(t, a, "forgotten", acquire(idA, time.Minute), 0)
-				do(t, a, "forgotten", renew(idA), 0)
+			for _, s := range []*redislease.Store{other, s} {
+				s.AddHook(hook(func(ctx context.Context, all []redis.Cmder, next redis.ProcessPipelineHook) error {
+					sent.Add(1)
+					return next(ctx, all)
+				}))
+				do(t, s.Authority(), "forgotten", acquire(idA, time.Minute), 0)
+				do(t, s.Authority(), "forgotten", renew(idA), 0)
 			}
-			shorthand.Exchanges(t, s, other, "x", count, 2, 1, 2, 3, 2, 1, 2, 2)
+			shorthand.Exchanges(t, s, other.Authority(), "x", count, 2, 1, 2, 3, 2, 1, 2, 2)
 			for i, c := range []struct {
 				name string
 				req  lease.Request
@@ -61,7 +65,7 @@ func TestRenewalIsExact(t *testing.T) {
 	o := &redislease.Options{Prefix: prefix(t)}
 	s, other := store(t, c, o), store(t, c, o)
 	var renewals atomic.Int64
-	a := s.Renewing(func(s lease.Store) lease.Store { return shorthand.Exact{Store: s, T: t, N: &renewals} })
+	a := engine.NewAuthority(s, shorthand.Exact{Store: s.Renewer(), T: t, N: &renewals}.Swap, nil)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
