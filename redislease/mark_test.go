@@ -22,48 +22,46 @@ var put = redislease.NewScript(`redis.call('SET', KEYS[1], ARGV[1]) return {KEYS
 // SPEC G1, G3, G4, G5.
 func TestMark(t *testing.T) {
 	c := client(t, shared.Addr())
-	ctx := t.Context()
 	mark, data := redislease.NewMark(c, prefix(t)+"{x}:mark"), prefix(t)+"{x}:data"
-	fails := redislease.NewScript("return redis.error_reply('ERR no')")
+	advance := func(tok lease.Token) error { return fencing.Advance(t.Context(), mark, tok) }
+	write := func(tok lease.Token) error {
+		got, err := put.Run(t.Context(), mark, tok, []string{data}, "by "+string(tok))
+		if want := []any{data, "by " + string(tok), int64(1), int64(1)}; err == nil && !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("the script saw %v, want %v", got, want)
+		}
+		return err
+	}
+	nothing := func(tok lease.Token) error {
+		got, err := redislease.NewScript("return nil").Run(t.Context(), mark, tok, nil)
+		if got != nil {
+			t.Errorf("a script that returns nothing: %v", got)
+		}
+		return err
+	}
+	fail := func(tok lease.Token) error {
+		_, err := redislease.NewScript("return redis.error_reply('ERR no')").Run(t.Context(), mark, tok, nil)
+		shorthand.Says(t, err, nil, "ERR no")
+		return nil
+	}
 	for i, c := range []struct {
 		epoch uint64
 		run   func(lease.Token) error
 		want  error
 	}{
-		{9, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, nil},
-		{9, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 9"); return err }, nil},
-		{10, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 10"); return err }, nil},
-		{9, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, fencing.ErrStale},
-		{9, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 9"); return err }, fencing.ErrStale},
-		{0, func(tok lease.Token) error { _, err := put.Run(ctx, mark, tok, []string{data}, "by 0"); return err }, lease.ErrToken},
-		{11, func(tok lease.Token) error {
-			_, err := fails.Run(ctx, mark, tok, nil)
-			if err == nil {
-				return errors.New("the script did not fail")
-			}
-			return nil
-		}, nil},
-		{10, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, fencing.ErrStale},
-		{11, func(tok lease.Token) error { return fencing.Advance(ctx, mark, tok) }, nil},
+		{9, advance, nil}, {9, write, nil}, {10, write, nil}, {9, advance, fencing.ErrStale}, {9, write, fencing.ErrStale}, {0, write, lease.ErrToken},
+		{11, fail, nil}, {10, advance, fencing.ErrStale}, {11, advance, nil}, {12, write, nil}, {3, write, fencing.ErrStale}, {12, nothing, nil},
 	} {
-		if err := c.run(lease.TokenOf(c.epoch)); !errors.Is(err, c.want) || c.want == nil && err != nil {
+		err := c.run(lease.TokenOf(c.epoch))
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%d: %v, want %v", i, err, c.want)
 		}
+		var stale *fencing.StaleError
+		if errors.As(err, &stale) && (stale.Shown != lease.TokenOf(c.epoch) || stale.Seen.Compare(stale.Shown) <= 0) {
+			t.Errorf("%d: %v does not say what was seen", i, err)
+		}
 	}
-	if got := c.Get(ctx, data).Val(); got != "by 10" {
+	if got := c.Get(t.Context(), data).Val(); got != "by "+string(lease.TokenOf(12)) {
 		t.Errorf("the data is %q", got)
-	}
-	got, err := put.Run(ctx, mark, lease.TokenOf(12), []string{data}, "by 12")
-	if want := []any{data, "by 12", int64(1), int64(1)}; err != nil || !reflect.DeepEqual(got, any(want)) {
-		t.Errorf("the script saw %v, %v; want %v", got, err, want)
-	}
-	var stale *fencing.StaleError
-	if _, err := put.Run(ctx, mark, lease.TokenOf(3), []string{data}, "x"); !errors.As(err, &stale) || stale.Seen != lease.TokenOf(12) || stale.Shown != lease.TokenOf(3) {
-		t.Errorf("%v does not say what was seen", err)
-	}
-	nothing := redislease.NewScript("return nil")
-	if got, err := nothing.Run(ctx, mark, lease.TokenOf(12), nil); got != nil || err != nil {
-		t.Errorf("a script that returns nothing: %v, %v", got, err)
 	}
 }
 
@@ -150,10 +148,7 @@ func TestMarkWithoutAKeyOrAClient(t *testing.T) {
 func TestMarkByFunction(t *testing.T) {
 	c, ctx := client(t, shared.Addr()), t.Context()
 	library, err := os.ReadFile("mark.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.FunctionLoadReplace(ctx, string(library)).Err(); err != nil {
+	if err = errors.Join(err, c.FunctionLoadReplace(ctx, string(library)).Err()); err != nil {
 		t.Fatal(err)
 	}
 	mark, data := prefix(t)+"{x}:mark", prefix(t)+"{x}:data"
