@@ -2,6 +2,7 @@ package redislease_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -19,15 +20,8 @@ func TestClockSetBack(t *testing.T) {
 	enginetest.ClockSetBack(t, open, func() {
 		for _, name := range []string{"crashed", "held"} {
 			for _, field := range []string{"time", "until"} {
-				text, err := c.HGet(t.Context(), s.Key(name), field).Result()
-				if err != nil {
-					t.Fatal(err)
-				}
-				at, err := time.Parse(layout, text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := c.HSet(t.Context(), s.Key(name), field, at.Add(time.Hour).Format(layout)).Err(); err != nil {
+				at, err := time.Parse(layout, c.HGet(t.Context(), s.Key(name), field).Val())
+				if err = errors.Join(err, c.HSet(t.Context(), s.Key(name), field, at.Add(time.Hour).Format(layout)).Err()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -14,17 +14,11 @@ import (
 // inServerTime are the options for histories in the time of the server.
 var inServerTime = linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond}
 
-// checkHistories checks histories of stores that open makes.
-func checkHistories(t *testing.T, target enginetest.Target, open func() *redislease.Store, runs int) {
-	linearize.TestHistories(t, target, func(testing.TB, string) enginetest.Store { return open() },
-		&linearize.TestOptions{Runs: runs, Options: inServerTime})
-}
-
 // SPEC A2: every history is linearizable in the time of the server.
 func TestHistories(t *testing.T) {
-	checkHistories(t, enginetest.At(shared.Addr(), 4), func() *redislease.Store {
-		return store(t, client(t, shared.Addr()), &redislease.Options{Prefix: prefix(t)})
-	}, 2000)
+	linearize.TestHistories(t, enginetest.At(shared.Addr(), 4), func(_ testing.TB, addr string) enginetest.Store {
+		return store(t, client(t, addr), &redislease.Options{Prefix: prefix(t)})
+	}, &linearize.TestOptions{Runs: 2000, Options: inServerTime})
 }
 
 // Histories are linearizable while the server is paused and resumed, killed and started again, and
@@ -56,9 +50,9 @@ func TestHistoriesUnderFailover(t *testing.T) {
 		p.replica = newReplica(t, p.primary, p.primary.Addr())
 		return "failover"
 	}
-	checkHistories(t, target, func() *redislease.Store {
-		return store(t, client(t, p.front.Addr()), &redislease.Options{Replicas: 1, ReplicaTimeout: 200 * time.Millisecond})
-	}, 200)
+	linearize.TestHistories(t, target, func(_ testing.TB, addr string) enginetest.Store {
+		return store(t, client(t, addr), &redislease.Options{Replicas: 1, ReplicaTimeout: 200 * time.Millisecond})
+	}, &linearize.TestOptions{Runs: 200, Options: inServerTime})
 }
 
 // SPEC G1, G2, H9: under the same faults, while holders are paused, resumed and killed, no stale write

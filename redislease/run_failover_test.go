@@ -1,28 +1,18 @@
 package redislease_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/leasetest"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/redislease"
-	"github.com/fencedlease/lease/session"
 )
 
-func hold(t *testing.T, s *redislease.Store, owner string) *session.Session {
-	t.Helper()
-	l, err := s.Lease("x", &session.Options{Owner: owner, Duration: time.Minute, RequestTimeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = l.Close(ctx)
-	})
-	return l
+func hold(t *testing.T, s *redislease.Store, owner string) lease.Lease {
+	return enginetest.NewLease(t, leasetest.Holder{Name: "x", Owner: owner, Duration: time.Minute, Authority: s.Authority()})
 }
 
 // With Options.Replicas, the store does not acknowledge a grant that the replica has not received.
@@ -33,9 +23,7 @@ func TestFailoverWithReplicas(t *testing.T) {
 	a := store(t, client(t, p.primary.Addr()), o).Authority()
 	first := hold(t, store(t, client(t, p.primary.Addr()), o), "first")
 	patient := store(t, client(t, p.primary.Addr()), &redislease.Options{Replicas: 1, ReplicaTimeout: 20 * time.Second})
-	if _, err := patient.Authority().Do(t.Context(), "y", acquire(idA, time.Minute)); err != nil {
-		t.Fatalf("with the replica: %v", err)
-	}
+	do(t, patient.Authority(), "y", acquire(idA, time.Minute), 0)
 	p.link.Isolate()
 	for _, req := range []lease.Request{acquire(idA, time.Minute), renew(idA), {Action: lease.ActionRead}} {
 		res, err := a.Do(t.Context(), "y", req)

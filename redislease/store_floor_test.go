@@ -25,10 +25,7 @@ func TestLoadKeepsTheTimeOfAnEnd(t *testing.T) {
 	first := kept()
 	seen := lease.Snapshot{}
 	for over := false; !over; {
-		var err error
-		if seen, err = s.Load(t.Context(), "x"); err != nil {
-			t.Fatal(err)
-		}
+		seen = load(t, s, "x")
 		if over = seen.Record.At(seen.Now) != seen.Record; !over && kept() != first {
 			t.Fatal("the load of a lease that is leased has written")
 		}
@@ -99,13 +96,10 @@ func TestAbsenceDoesNotRecur(t *testing.T) {
 // whose swap failed after the write.
 func TestFloorOfFailedSwap(t *testing.T) {
 	c := client(t, shared.Addr())
-	err := c.Do(t.Context(), "acl", "setuser", prefix(t), "on", "nopass", "~*", "&*", "+@all", "-pexpireat").Err()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared.Must(t, "acl", "setuser", prefix(t), "on", "nopass", "~*", "&*", "+@all", "-pexpireat")
 	s := store(t, client(t, shared.Addr(), func(o *redis.Options) { o.Username, o.Password = prefix(t), "any" }),
 		&redislease.Options{Prefix: prefix(t)})
-	_, err = s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
+	_, err := s.Authority().Do(t.Context(), "x", acquire(idA, time.Minute))
 	says(t, err, true, "pexpireat")
 	record, floor := c.HGet(t.Context(), s.Key("x"), "epoch").Val(), c.HGet(t.Context(), s.FloorKey("x"), "epoch").Val()
 	if record == "" || floor < record {
