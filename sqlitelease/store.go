@@ -1,12 +1,12 @@
 package sqlitelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
@@ -74,10 +74,7 @@ type authority struct {
 
 func (a authority) Do(ctx context.Context, name string, req lease.Request) (lease.Result, error) {
 	fail := func(err error) error { return &lease.OpError{Op: req.Action.String(), Name: name, Err: err} }
-	if err := lease.CheckName(name); err != nil {
-		return lease.Result{}, fail(err)
-	}
-	if err := a.s.limits.Check(req); err != nil {
+	if err := cmp.Or(lease.CheckName(name), a.s.limits.Check(req)); err != nil {
 		return lease.Result{}, fail(err)
 	}
 	var res lease.Result
@@ -150,59 +147,41 @@ const pageSize = 500
 // List returns the leases whose names begin with prefix, sorted by name. If a row is not a valid record, List
 // yields an error for it, and goes on. Other processes can use the file while the body of the loop runs.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
-	return engine.List(ctx, prefix, func(yield func(lease.Entry, error) bool) error {
-		for after, first := prefix, true; ; first = false {
-			page, err := s.page(ctx, after, first)
-			if err != nil {
-				return describeError("list from "+strconv.Quote(after), err)
-			}
-			for _, l := range page {
-				after = l.Name
-				if !strings.HasPrefix(after, prefix) || !yield(l.Entry, l.err) {
-					return nil
-				}
-			}
-			if len(page) < pageSize {
-				return nil
-			}
+	return engine.ListPages(ctx, prefix, pageSize, func(after string) ([]engine.Listed, error) {
+		var page []engine.Listed
+		err := s.do(ctx, engine.Request{}, func(t *tx) (err error) {
+			page, err = t.page(after, prefix)
+			return err
+		})
+		if err != nil { // f may still write page
+			return nil, describeError("list from "+strconv.Quote(max(after, prefix)), err)
 		}
+		return page, nil
 	})
-}
-
-type listed struct {
-	lease.Entry
-	err error
 }
 
 // page reads the next rows, in the order of their names.
-func (s *Store) page(ctx context.Context, after string, first bool) ([]listed, error) {
-	var page []listed
-	err := s.do(ctx, engine.Request{}, func(t *tx) error {
-		if err := t.tick(); err != nil {
-			return err
-		}
-		rows, err := s.conn.QueryContext(context.Background(),
-			"select name, record from lease where name > ?1 or name = ?1 and ?2 order by name limit ?3", after, first, pageSize)
-		if err != nil {
-			t.failed = err
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var l listed
-			var text string
-			if err := rows.Scan(&l.Name, &text); err != nil {
-				return err
-			}
-			if l.Record, l.err = parse(l.Name, text); l.err == nil {
-				l.Record, l.Now = l.Record.At(t.now), t.now
-			}
-			page = append(page, l)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err // f may still append to page
+func (t *tx) page(after, prefix string) (page []engine.Listed, err error) {
+	if err := t.tick(); err != nil {
+		return nil, err
 	}
-	return page, nil
+	rows, err := t.s.conn.QueryContext(context.Background(),
+		"select name, record from lease where name >= max(?1, ?2) and name <> ?1 order by name limit ?3", after, prefix, pageSize)
+	if err != nil {
+		t.failed = err
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l engine.Listed
+		var text string
+		if err := rows.Scan(&l.Name, &text); err != nil {
+			return nil, err
+		}
+		if l.Record, l.Err = parse(l.Name, text); l.Err == nil {
+			l.Entry = engine.ListEntry(l.Name, lease.Snapshot{Record: l.Record, Now: t.now})
+		}
+		page = append(page, l)
+	}
+	return page, rows.Err()
 }
