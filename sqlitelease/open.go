@@ -8,9 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -270,36 +268,28 @@ func (s *Store) setUp(ctx context.Context) (err error) {
 
 var errForeign = errors.New("the file is a database of another program")
 
+// checkSQL returns the tables of other programs, at most five, and how many tables lease_meta there are. A table
+// lease is ours only if there is a table lease_meta, too.
+const checkSQL = `
+select coalesce(group_concat(name, ', '), ''), (select count(*) from sqlite_schema where name = 'lease_meta')
+from (
+	select name from sqlite_schema where name not like 'sqlite@_%' escape '@' and not (
+		name in ('lease', 'lease_deleted', 'lease_meta') and exists (select 1 from sqlite_schema where name = 'lease_meta'))
+	order by rowid limit 5
+)`
+
 // checkTables returns an error if the database belongs to another program or a newer release. Another program
 // could use a different SQLite library, and this process would not see the locks of that library.
 func (s *Store) checkTables(ctx context.Context) error {
-	rows, err := s.conn.QueryContext(ctx, "select name from sqlite_schema where name not like 'sqlite@_%' escape '@' order by name")
-	if err != nil {
+	var others string
+	var ours int
+	if err := s.conn.QueryRowContext(ctx, checkSQL).Scan(&others, &ours); err != nil {
 		return err
 	}
-	defer rows.Close()
-	var ours, others []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		if slices.Contains([]string{"lease", "lease_deleted", "lease_meta"}, name) {
-			ours = append(ours, name)
-		} else {
-			others = append(others, name)
-		}
+	if others != "" {
+		return lease.Permanent(fmt.Errorf("%w, with %s: leases need a file of their own, so name another one", errForeign, others))
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if len(ours) > 0 && !slices.Contains(ours, "lease_meta") {
-		others = append(ours, others...)
-	}
-	if len(others) > 0 {
-		return lease.Permanent(fmt.Errorf("%w, with %s: leases need a file of their own, so name another one", errForeign, strings.Join(others[:min(len(others), 5)], ", ")))
-	}
-	if len(ours) == 0 {
+	if ours == 0 {
 		return nil
 	}
 	var schema int
