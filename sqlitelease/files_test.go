@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 var suffixes = []string{"", "-wal", "-shm", "-lock"}
@@ -46,9 +47,9 @@ func TestRawReader(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, nil)
-	before, id := acquire(t, s, "a", time.Minute)
+	before := acquire(t, s, "a", time.Minute)
 	for _, suffix := range suffixes {
-		release := inChild(t, "release:"+id.String(), path)
+		release := inChild(t, "release", path)
 		s.InTransaction(func() {
 			f, err := os.Open(path + suffix)
 			if err != nil {
@@ -61,10 +62,10 @@ func TestRawReader(t *testing.T) {
 			}
 		})
 	}
-	if said := inChild(t, "release:"+id.String(), path)(); said != strconv.FormatUint(before.Epoch, 10) {
+	if said := inChild(t, "release", path)(); said != strconv.FormatUint(before.Epoch, 10) {
 		t.Errorf("after the transactions: %s", said)
 	}
-	if r, _ := acquire(t, s, "a", time.Minute); r.Epoch != before.Epoch+1 {
+	if r := acquire(t, s, "a", time.Minute); r.Epoch != before.Epoch+1 {
 		t.Errorf("epoch %d after %d", r.Epoch, before.Epoch)
 	}
 }
@@ -109,7 +110,7 @@ func TestLostFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = open(t, path, nil)
-			held, id := acquire(t, s, "a", time.Minute)
+			held := acquire(t, s, "a", time.Minute)
 			if err := lose(path); err != nil {
 				t.Fatal(err)
 			}
@@ -120,16 +121,13 @@ func TestLostFiles(t *testing.T) {
 			} else if err != nil && !strings.Contains(said, "another holder") {
 				t.Errorf("another process: %s", said)
 			}
-			for _, req := range []lease.Request{
-				{Action: lease.ActionRenew, ID: id}, {Action: lease.ActionRelease, ID: id},
-				{Action: lease.ActionChange, ID: id, Proposed: newID()},
-			} {
+			for _, req := range []lease.Request{shorthand.Renew(idA), shorthand.Release(idA), {Action: lease.ActionChange, ID: idA, Proposed: idB}} {
 				res, err := s.Authority().Do(t.Context(), "a", req)
 				if code := lease.CodeOf(err); !code.Refusal() || res.Record.State.Locked() || res.Now.IsZero() || !strings.Contains(err.Error(), "start it again") {
 					t.Errorf("%s: %+v, %v", req.Action, res, err)
 				}
 			}
-			_, err := s.Authority().Do(t.Context(), "a", lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute})
+			_, err := s.Authority().Do(t.Context(), "a", shorthand.Acquire(idB, time.Minute))
 			if lease.CodeOf(err).Refusal() || !errors.As(err, new(*lease.PermanentError)) {
 				t.Errorf("acquire: %v", err)
 			}
@@ -147,13 +145,10 @@ func TestLongReader(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, nil)
 	s.SetLogLimits(8<<20, 9<<20)
-	_, id := acquire(t, s, "held", time.Hour)
-	reader, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	acquire(t, s, "held", time.Hour)
+	reader := database(t, path)
 	defer reader.Close()
-	tx, err := reader.Begin()
+	tx, err := reader.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,12 +156,11 @@ func TestLongReader(t *testing.T) {
 	if err := tx.QueryRow("select count(*) from lease").Scan(&n); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	renew := lease.Request{Action: lease.ActionRenew, ID: id}
-	a := s.Authority()
+	renew, a := shorthand.Renew(idA), s.Authority()
 	// The names are long, so that few grants fill the log.
 	grant := func(i int) error {
 		name := strconv.Itoa(i) + strings.Repeat("x", 1000)
-		_, err := a.Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Nanosecond})
+		_, err := a.Do(t.Context(), name, shorthand.Acquire(idA, time.Nanosecond))
 		return err
 	}
 	grants := 0
@@ -204,9 +198,9 @@ func TestLongReader(t *testing.T) {
 func TestFormatIsRaised(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, nil)
-	_, id := acquire(t, s, "a", time.Minute)
+	acquire(t, s, "a", time.Minute)
 	exe(t, path, "update lease_meta set schema = 2")
-	_, err := s.Authority().Do(t.Context(), "a", lease.Request{Action: lease.ActionRelease, ID: id})
+	_, err := s.Authority().Do(t.Context(), "a", shorthand.Release(idA))
 	if !errors.As(err, new(*lease.PermanentError)) || !strings.Contains(err.Error(), "format 2") {
 		t.Errorf("release: %v", err)
 	}

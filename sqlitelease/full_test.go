@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/sqlitelease"
 )
 
 // fill writes new names until it cannot, makes room, and goes on with the same store. The limit is the
@@ -32,7 +34,7 @@ func fill(path string) error {
 		}
 		room = func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old) }
 	}
-	s, err := openStore(path)
+	s, err := sqlitelease.Open(path, nil)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func fill(path string) error {
 			return fmt.Errorf("%d names were written, and there is still room", written)
 		}
 		name := fmt.Sprintf("full/%d/%s", written, strings.Repeat("x", 800))
-		_, err = s.Authority().Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: lease.Infinite})
+		_, err = s.Authority().Do(ctx, name, shorthand.Acquire(idA, lease.Infinite))
 	}
 	written-- // the last one failed
 	if !strings.Contains(err.Error(), "free space") && !strings.Contains(err.Error(), "make room") {
@@ -54,7 +56,7 @@ func fill(path string) error {
 	}
 	for i := range 2 { // the store that is open, and another one
 		name := fmt.Sprint("after/", i)
-		if _, err := s.Authority().Do(ctx, name, lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute}); err != nil {
+		if _, err := s.Authority().Do(ctx, name, shorthand.Acquire(idA, time.Minute)); err != nil {
 			return err
 		}
 		kept := 0
@@ -70,7 +72,7 @@ func fill(path string) error {
 		if err := s.Close(); err != nil {
 			return err
 		}
-		if s, err = openStore(path); err != nil {
+		if s, err = sqlitelease.Open(path, nil); err != nil {
 			return err
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/fencing"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 )
 
 // A mark is the newest token that the data in a SQLite database has seen, in the transaction tx.
@@ -87,31 +87,21 @@ func Example_guard() {
 // Of several writers with different tokens, none writes after a newer one, and no update is lost.
 func TestMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
-	if db, err := openData(path); err != nil || db.Close() != nil {
+	db, err := openData(path)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
 	exe(t, path, `create table history (token text);
 		create trigger written after update on counter begin insert into history select token from mark; end`)
 	var wrote atomic.Int64
-	var wg sync.WaitGroup
-	for epoch := range uint64(4) {
-		wg.Go(func() {
-			db, err := openData(path)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer db.Close()
-			for range 10 {
-				if err := count(t.Context(), db, lease.TokenOf(epoch+1)); err == nil {
-					wrote.Add(1)
-				} else if !errors.Is(err, fencing.ErrStale) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
+	shorthand.Together(4, 40, func(i int) {
+		if err := count(t.Context(), db, lease.TokenOf(uint64(i%4+1))); err == nil {
+			wrote.Add(1)
+		} else if !errors.Is(err, fencing.ErrStale) {
+			t.Error(err)
+		}
+	})
 	if n := query(t, path, "select n from counter"); n != fmt.Sprint(wrote.Load()) || wrote.Load() < 10 {
 		t.Errorf("the counter is %s after %d writes", n, wrote.Load())
 	}

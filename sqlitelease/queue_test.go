@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/session"
@@ -219,7 +218,7 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 		if err := s.SetBatch(1); err != nil {
 			t.Fatal(err)
 		}
-		_, id := acquire(t, other, "late", time.Hour)
+		acquire(t, other, "late", time.Hour)
 		if _, err := s.Watch(t.Context(), "early"); err != nil { // starts the polls
 			t.Fatal(err)
 		}
@@ -237,7 +236,7 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		go blocked()
 		signals := <-watched // during the second transaction; the poll, which knows only "early", comes after it
-		if _, err := other.Authority().Do(t.Context(), "late", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
+		if _, err := other.Authority().Do(t.Context(), "late", shorthand.Release(idA)); err != nil {
 			t.Fatal(err)
 		}
 		if !shorthand.Within(signals, true) {
@@ -257,8 +256,7 @@ func TestPollInAFailedTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := newPath(t)
 		s, other := open(t, path, nil), open(t, path, nil)
-		_, id := acquire(t, other, "a", time.Hour)
-		release := lease.Request{Action: lease.ActionRelease, ID: id}
+		acquire(t, other, "a", time.Hour)
 		signals, err := s.Watch(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +264,7 @@ func TestPollInAFailedTransaction(t *testing.T) {
 		exe(t, path, "create trigger full before update on lease_meta begin select raise(abort, 'the disk is full'); end")
 		go s.InTransaction(func() { time.Sleep(time.Second) }) // the release and then a poll queue up
 		time.Sleep(time.Millisecond)
-		if _, err := s.Authority().Do(t.Context(), "a", release); err == nil {
+		if _, err := s.Authority().Do(t.Context(), "a", shorthand.Release(idA)); err == nil {
 			t.Error("the transaction has not failed")
 		}
 		exe(t, path, "drop trigger full")
@@ -275,7 +273,7 @@ func TestPollInAFailedTransaction(t *testing.T) {
 		case <-signals:
 		default:
 		}
-		if _, err := other.Authority().Do(t.Context(), "a", release); err != nil {
+		if _, err := other.Authority().Do(t.Context(), "a", shorthand.Release(idA)); err != nil {
 			t.Fatal(err)
 		}
 		if !shorthand.Within(signals, true) {

@@ -16,11 +16,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/linked"
@@ -30,6 +29,8 @@ import (
 	"github.com/fencedlease/lease/leasetest/linearize"
 	"github.com/fencedlease/lease/sqlitelease"
 )
+
+var idA, idB = shorthand.IDA, shorthand.IDB
 
 // childVariable tells a copy of the test binary what to do: a word and a path.
 const childVariable = "SQLITELEASE_CHILD"
@@ -42,16 +43,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	enginetest.Main(m, func(path string) (lease.Authority, error) {
-		s, err := openStore(path)
-		if err != nil {
-			return nil, err
-		}
-		return s.Authority(), nil
-	}, nil)
+	enginetest.Main(m, nil, nil)
 }
-
-func openStore(path string) (*sqlitelease.Store, error) { return sqlitelease.Open(path, nil) }
 
 // child is the main function of a copy of the test binary.
 func child(task, path string) error {
@@ -60,19 +53,18 @@ func child(task, path string) error {
 	case "write": // open, acquire, release and close until killed, and print each step and token before it
 		for {
 			fmt.Println("open")
-			s, err := openStore(path)
+			s, err := sqlitelease.Open(path, nil)
 			if err != nil {
 				return err
 			}
 			fmt.Println("acquire")
-			id := newID()
-			res, err := s.Authority().Do(ctx, "killed", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: lease.Infinite})
+			res, err := s.Authority().Do(ctx, "killed", shorthand.Acquire(idA, lease.Infinite))
 			if err != nil {
 				return err
 			}
 			fmt.Println(res.Record.Epoch)
 			fmt.Println("release")
-			if _, err := s.Authority().Do(ctx, "killed", lease.Request{Action: lease.ActionRelease, ID: id}); err != nil {
+			if _, err := s.Authority().Do(ctx, "killed", shorthand.Release(idA)); err != nil {
 				return err
 			}
 			fmt.Println("close")
@@ -82,21 +74,17 @@ func child(task, path string) error {
 		}
 	case "fill":
 		return fill(path)
-	case "open":
-		_, err := openStore(path)
-		return err
 	}
-	// Any other task grants or releases the lease a when it is told to, and prints the epoch.
-	s, err := openStore(path)
+	// Any other task acquires or releases the lease a when it is told to, and prints the epoch.
+	s, err := sqlitelease.Open(path, nil)
 	if err != nil {
 		return err
 	}
 	fmt.Println("open")
 	_, _ = os.Stdin.Read(make([]byte, 1))
-	req, limit := lease.Request{Action: lease.ActionAcquire, Proposed: newID(), Duration: time.Minute}, time.Minute
-	if id, releases := strings.CutPrefix(task, "release:"); releases {
-		req, limit = lease.Request{Action: lease.ActionRelease}, 300*time.Millisecond
-		req.ID, _ = lease.ParseID(id)
+	req, limit := shorthand.Acquire(idB, time.Minute), time.Minute
+	if task == "release" {
+		req, limit = shorthand.Release(idA), 300*time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -118,8 +106,6 @@ func start(t *testing.T, task, path string) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-func newID() lease.ID { return lease.ID(uuid.New()) }
-
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "leases.db") }
 
 func open(t testing.TB, path string, o *sqlitelease.Options) *sqlitelease.Store {
@@ -136,12 +122,19 @@ func open(t testing.TB, path string, o *sqlitelease.Options) *sqlitelease.Store 
 	return s
 }
 
-func exe(t testing.TB, path, query string, args ...any) {
+// database opens the file as another program does. Its transactions lock the file.
+func database(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func exe(t testing.TB, path, query string, args ...any) {
+	t.Helper()
+	db := database(t, path)
 	defer db.Close()
 	if _, err := db.Exec(query, args...); err != nil {
 		t.Fatal(err)
@@ -150,10 +143,7 @@ func exe(t testing.TB, path, query string, args ...any) {
 
 func query(t testing.TB, path, query string) (answer string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := database(t, path)
 	defer db.Close()
 	if err := db.QueryRow(query).Scan(&answer); err != nil {
 		t.Fatal(err)
@@ -161,14 +151,23 @@ func query(t testing.TB, path, query string) (answer string) {
 	return answer
 }
 
-func acquire(t testing.TB, s *sqlitelease.Store, name string, d time.Duration) (lease.Record, lease.ID) {
+// lock locks the file, as a tool does that has a transaction open.
+func lock(t testing.TB, path string) (unlock func()) {
 	t.Helper()
-	id := newID()
-	res, err := s.Authority().Do(t.Context(), name, lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: d})
+	db := database(t, path)
+	tx, err := db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res.Record, id
+	return func() {
+		_ = tx.Rollback()
+		db.Close()
+	}
+}
+
+func acquire(t testing.TB, s *sqlitelease.Store, name string, d time.Duration) lease.Record {
+	t.Helper()
+	return shorthand.Do(t, s.Authority(), name, shorthand.Acquire(idA, d), 0).Record
 }
 
 // Each rule has a file of its own, because 200 rules side by side keep one file locked all the time.
@@ -216,11 +215,10 @@ func TestConformance(t *testing.T) {
 // SPEC A2: histories of eight stores of one file are linearizable in the time of the file.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	linearize.TestHistories(t, enginetest.At(newPath(t), 8), func(t testing.TB, path string) enginetest.Store { return open(t, path, nil) },
-		&linearize.TestOptions{
-			Runs: 300, Workload: linearize.Workload{Term: 20 * time.Millisecond},
-			Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond},
-		})
+	linearize.TestHistories(t, enginetest.At("file:"+newPath(t), 8), nil, &linearize.TestOptions{
+		Runs: 300, Workload: linearize.Workload{Term: 20 * time.Millisecond},
+		Options: linearize.Options{Observed: true, Epsilon: 100 * time.Microsecond},
+	})
 }
 
 // SPEC G1, G2, H9: holders in eight processes are paused, resumed and killed. No stale write passes
@@ -229,20 +227,10 @@ func TestHoldersInProcesses(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	open(t, path, nil)
-	target := enginetest.At(path, 8)
+	target := enginetest.At("file:"+path, 8)
 	target.Harm = func(r *rand.Rand) string {
-		// A tool keeps the file locked for a while.
-		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		defer lock(t, path)()
 		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
-		_ = tx.Rollback()
 		return "locked file"
 	}
 	enginetest.TestHolders(t, target, nil)
@@ -289,7 +277,7 @@ func TestKilledWriters(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		steps[step]++
-		s, err := openStore(path)
+		s, err := sqlitelease.Open(path, nil)
 		if err != nil {
 			t.Fatalf("killed in the step %q: %v", step, err)
 		}
@@ -387,7 +375,7 @@ func TestReadOnlyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary)
-	cmd.Env = append(os.Environ(), childVariable+"=open "+path)
+	cmd.Env = append(os.Environ(), childVariable+"=grant "+path)
 	if os.Getuid() == 0 { // who may write everything
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -401,32 +389,15 @@ func TestReadOnlyFile(t *testing.T) {
 func TestLockedFile(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, nil)
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	lock, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for timeout := 50 * time.Millisecond; ; timeout *= 2 { // a busy machine may not reach the lock in time
-		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	unlock := lock(t, path)
+	shorthand.Eventually(t, "the error says why", func(ctx context.Context) error { // a busy machine may not reach the lock in time
 		_, err := s.Load(ctx, "a")
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
+		if errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "keeps the file locked") {
+			return nil
 		}
-		if strings.Contains(err.Error(), "keeps the file locked") {
-			break
-		}
-		if timeout > 10*time.Second {
-			t.Fatalf("%v does not say why", err)
-		}
-	}
-	if err := lock.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+		return fmt.Errorf("the load of a locked file: %w", err)
+	})
+	unlock()
 	if _, err := s.Load(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
@@ -441,12 +412,8 @@ func TestTwoNames(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	wd, _ := os.Getwd()
-	relative, err := filepath.Rel(wd, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{link, relative} {
+	t.Chdir(filepath.Dir(path))
+	for _, name := range []string{link, filepath.Base(path)} {
 		if snap, err := open(t, name, nil).Load(t.Context(), "a"); err != nil || snap.Record.State != lease.Leased {
 			t.Errorf("%s: %+v, %v", name, snap, err)
 		}
@@ -486,8 +453,7 @@ func TestTokensRiseAfterRestore(t *testing.T) {
 	s = open(t, path, nil)
 	newest := uint64(0)
 	for range 5 {
-		r, _ := acquire(t, s, "b", time.Nanosecond)
-		newest = r.Epoch
+		newest = acquire(t, s, "b", time.Nanosecond).Epoch
 	}
 	for _, c := range []struct {
 		what    string
@@ -515,7 +481,7 @@ func TestTokensRiseAfterRestore(t *testing.T) {
 		s = open(t, path, nil)
 		before := newest
 		for _, name := range []string{"a", "b"} {
-			r, _ := acquire(t, s, name, time.Minute)
+			r := acquire(t, s, name, time.Minute)
 			if r.Epoch <= before {
 				t.Errorf("%s: epoch %d of %s after %d", c.what, r.Epoch, name, before)
 			}
@@ -549,8 +515,7 @@ func TestClockSet(t *testing.T) {
 			return snap.Now
 		}
 		clock(boot)
-		r, _ := acquire(t, s, "a", 10*time.Second)
-		began := r.Until.Add(-10 * time.Second)
+		began := acquire(t, s, "a", 10*time.Second).Until.Add(-10 * time.Second)
 		if !began.Equal(wall) {
 			t.Errorf("boot %q: it is %v", boot, began)
 		}
@@ -599,26 +564,26 @@ func Benchmark(b *testing.B) {
 		}
 	}
 	b.Run("Renew", func(b *testing.B) {
-		_, id := acquire(b, s, "renewed", time.Hour)
+		acquire(b, s, "renewed", time.Hour)
 		for b.Loop() {
-			do("renewed", lease.Request{Action: lease.ActionRenew, ID: id})
+			do("renewed", shorthand.Renew(idA))
 		}
-		do("renewed", lease.Request{Action: lease.ActionRelease, ID: id})
+		do("renewed", shorthand.Release(idA))
 	})
 	b.Run("AcquireRelease", func(b *testing.B) {
 		for b.Loop() {
-			id := newID()
-			do("acquired", lease.Request{Action: lease.ActionAcquire, Proposed: id, Duration: time.Hour})
-			do("acquired", lease.Request{Action: lease.ActionRelease, ID: id})
+			do("acquired", shorthand.Acquire(idA, time.Hour))
+			do("acquired", shorthand.Release(idA))
 		}
 	})
 	b.Run("RenewParallel", func(b *testing.B) {
+		var names atomic.Int64
 		b.SetParallelism(50)
 		b.RunParallel(func(p *testing.PB) {
-			name := newID().String()
-			_, id := acquire(b, s, name, time.Hour)
+			name := fmt.Sprint("renewed/", names.Add(1))
+			acquire(b, s, name, time.Hour)
 			for p.Next() {
-				do(name, lease.Request{Action: lease.ActionRenew, ID: id})
+				do(name, shorthand.Renew(idA))
 			}
 		})
 	})
