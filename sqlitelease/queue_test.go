@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,8 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 	"github.com/fencedlease/lease/sqlitelease"
 )
@@ -27,115 +28,48 @@ const (
 	does  = float64(batch) / 0.05 // calls a second
 )
 
-// A demand is a process that asks for leases of a slow file and holds those that it gets. While it is not full, it
-// asks again for those that were refused.
-type demand struct {
-	leases   int
-	duration time.Duration
-	sessions []*session.Session
-
-	held, lost, refused, released atomic.Int64
-	refusal                       atomic.Pointer[engine.FullError] // the last
-}
-
-// run lets 64 goroutines ask for the leases. After the time busy, it opens the file as another process does, and
-// calls f. The time is that of a synctest bubble.
-func (d *demand) run(t *testing.T, busy time.Duration, f func(other *sqlitelease.Store)) {
+// slow opens a slow file in a synctest bubble, and then opens it as another process does.
+func slow(t *testing.T) (s, other *sqlitelease.Store) {
 	t.Helper()
 	path := newPath(t)
-	s, err := sqlitelease.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = open(t, path, nil)
 	began := time.Now()
 	s.SetClock("boot", func() time.Duration { time.Sleep(each); return time.Since(began) }, time.Now)
 	if err := s.SetBatch(batch); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	trace := &session.Trace{Released: func(session.ReleaseInfo) { d.released.Add(1) }}
-	queue := make(chan *session.Session, d.leases)
-	for i := range d.leases {
-		l, err := s.Lease(fmt.Sprint("many/", i), &session.Options{Duration: d.duration, Logger: slog.New(slog.DiscardHandler), Trace: trace})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.OnLost(func(error) { d.held.Add(-1); d.lost.Add(1) })
-		d.sessions = append(d.sessions, l)
-		queue <- l
-	}
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				select {
-				case l := <-queue:
-					d.acquire(ctx, l, queue)
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	time.Sleep(busy)
-	if other, err := sqlitelease.Open(path, nil); err != nil {
-		t.Error(err)
-	} else {
-		f(other)
-		if err := other.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	cancel()
-	all.Wait()
-	for _, l := range d.sessions {
-		all.Go(func() { _ = l.Close(context.Background()) })
-	}
-	all.Wait()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func (d *demand) acquire(ctx context.Context, l *session.Session, queue chan<- *session.Session) {
-	ok, err := l.Acquire(ctx)
-	if ok {
-		d.held.Add(1)
-		return
-	}
-	_ = l.ReleaseUncertain(ctx)
-	if full := (*engine.FullError)(nil); errors.As(err, &full) && ctx.Err() == nil {
-		d.refused.Add(1)
-		d.refusal.Store(full)
-	}
-	queue <- l
-	select {
-	case <-time.After(d.duration / 12):
-	case <-ctx.Done():
-	}
+	return s, open(t, path, nil)
 }
 
 // Asked for three times what the file can carry, a process holds at least four fifths of what it holds when it asks
 // for just enough, loses none, and an acquire that is refused says both figures.
 func TestThreeTimesTheLoad(t *testing.T) {
-	const duration = 10 * time.Second
+	const duration = 6 * time.Second
 	fits := int(does * duration.Seconds() / 3)
-	var held [2]int64
+	var held [2]int
 	for i, n := range []int{fits * 9 / 10, 3 * fits} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &demand{leases: n, duration: duration}
-			d.run(t, time.Minute, func(*sqlitelease.Store) {
-				held[i] = d.held.Load()
-				t.Logf("%d of %d leases are held, %d are lost, %d refused (%v)", held[i], n, d.lost.Load(), d.refused.Load(), d.refusal.Load())
-				if d.lost.Load() > 0 {
-					t.Errorf("%d leases are lost", d.lost.Load())
+			s, _ := slow(t)
+			enginetest.Load{Leases: n, Duration: duration, Hold: 10 * time.Second, Refusals: true, Held: func() {
+				for e, err := range s.List(t.Context(), "many/") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Record.State == lease.Leased {
+						held[i]++
+					}
 				}
-				if d.released.Load() > 0 {
-					t.Errorf("%d releases of leases that were certainly not acquired", d.released.Load())
+				var full atomic.Pointer[engine.FullError] // the last refusal, of an acquire that was certainly not sent
+				shorthand.Together(64, 128, func(i int) {
+					_, err := s.Authority().Do(t.Context(), fmt.Sprint("more/", i), shorthand.Acquire(idA, duration))
+					if f := (*engine.FullError)(nil); errors.As(err, &f) && errors.Is(err, lease.ErrUnsent) {
+						full.Store(f)
+					}
+				})
+				if f := full.Load(); n > fits && (f == nil || f.Does < 0.8*does || f.Does > 1.1*does || f.Asked < 0.6*does || f.Asked > 1.1*does) {
+					t.Errorf("refused with %+v", f)
 				}
-				if full := d.refusal.Load(); n > fits && (full == nil || full.Does < 0.8*does || full.Does > 1.1*does || full.Asked < 0.6*does || full.Asked > 1.1*does) {
-					t.Errorf("refused with %+v", full)
-				}
-			})
+			}}.Run(t, s)
 		})
 	}
 	if held[1] < held[0]*8/10 {
@@ -147,16 +81,13 @@ func TestThreeTimesTheLoad(t *testing.T) {
 func TestStoppedWithTheLock(t *testing.T) {
 	const duration = 6 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		d := &demand{leases: int(2 * does * duration.Seconds() / 3), duration: duration}
-		d.run(t, 30*time.Second, func(other *sqlitelease.Store) {
+		s, other := slow(t)
+		enginetest.Load{Leases: int(2 * does * duration.Seconds() / 3), Duration: duration, Hold: 30 * time.Second, Refusals: true, Held: func() {
 			for range 3 {
 				other.InTransaction(func() { time.Sleep(2 * time.Second) })
 				time.Sleep(20 * time.Second)
 			}
-			if t.Logf("%d leases are held, %d are lost", d.held.Load(), d.lost.Load()); d.lost.Load() > 0 || d.held.Load() == 0 {
-				t.Errorf("%d leases are held, and %d are lost", d.held.Load(), d.lost.Load())
-			}
-		})
+		}}.Run(t, s)
 	})
 }
 
@@ -165,19 +96,25 @@ func TestStoppedWithTheLock(t *testing.T) {
 func TestReleasesAfterAPause(t *testing.T) {
 	const duration = 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		d := &demand{leases: int(does * duration.Seconds() / 3 * 0.75), duration: duration}
-		d.run(t, 30*time.Second, func(other *sqlitelease.Store) {
-			other.InTransaction(func() { time.Sleep(3 * time.Second) })
-			var all sync.WaitGroup
-			for _, l := range d.sessions[:60] {
-				all.Go(func() {
-					if err := l.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
+		s, other := slow(t)
+		sessions := make([]*session.Session, 60)
+		for i := range sessions {
+			var err error
+			if sessions[i], err = s.Lease(fmt.Sprint("released/", i), &session.Options{Duration: duration}); err != nil {
+				t.Fatal(err)
 			}
-			all.Wait()
-		})
+			if ok, err := sessions[i].Acquire(t.Context()); !ok {
+				t.Fatal(err)
+			}
+		}
+		enginetest.Load{Leases: int(does*duration.Seconds()/3*0.75) - len(sessions), Duration: duration, Hold: 30 * time.Second, Held: func() {
+			other.InTransaction(func() { time.Sleep(3 * time.Second) })
+			shorthand.Together(len(sessions), len(sessions), func(i int) {
+				if err := sessions[i].Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}}.Run(t, s)
 	})
 }
 
@@ -185,28 +122,36 @@ func TestReleasesAfterAPause(t *testing.T) {
 func TestOneLeaseBesideMany(t *testing.T) {
 	const duration = 6 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		d := &demand{leases: int(3 * does * duration.Seconds() / 3), duration: duration}
-		d.run(t, 0, func(other *sqlitelease.Store) {
-			var renewals, lost int
-			var slowest time.Duration
-			l, err := other.Lease("one", &session.Options{Duration: duration, Trace: &session.Trace{
-				Renew: func(i session.RenewInfo) { renewals, slowest = renewals+1, max(slowest, i.Took) },
-			}})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			l.OnLost(func(error) { lost++ })
-			if ok, err := l.Acquire(t.Context()); !ok {
-				t.Error(err)
-			}
-			time.Sleep(time.Minute)
-			_ = l.Close(context.Background())
-			t.Logf("%d leases beside one, which was renewed %d times in at most %v", d.held.Load(), renewals, slowest)
-			if renewals < 20 || lost > 0 || slowest > 10*each {
-				t.Errorf("%d renewals in at most %v, lost %d times", renewals, slowest, lost)
-			}
-		})
+		s, other := slow(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		for range 4 * batch {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = s.Load(ctx, "many")
+				}
+			})
+		}
+		var renewals, lost int
+		var slowest time.Duration
+		l, err := other.Lease("one", &session.Options{Duration: duration, Trace: &session.Trace{
+			Renew: func(i session.RenewInfo) { renewals, slowest = renewals+1, max(slowest, i.Took) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.OnLost(func(error) { lost++ })
+		if ok, err := l.Acquire(t.Context()); !ok {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		_ = l.Close(context.Background())
+		t.Logf("renewed %d times in at most %v", renewals, slowest)
+		if renewals < 20 || lost > 0 || slowest > 10*each {
+			t.Errorf("%d renewals in at most %v, lost %d times", renewals, slowest, lost)
+		}
 	})
 }
 
@@ -242,7 +187,7 @@ func TestWatchWhileAPollWaits(t *testing.T) {
 		if !shorthand.Within(signals, true) {
 			t.Error("no signal of the release")
 		}
-		if err := errors.Join(s.Close(), other.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, open := <-signals; open {
@@ -278,9 +223,6 @@ func TestPollInAFailedTransaction(t *testing.T) {
 		}
 		if !shorthand.Within(signals, true) {
 			t.Error("no signal of the release")
-		}
-		if err := errors.Join(s.Close(), other.Close()); err != nil {
-			t.Error(err)
 		}
 	})
 }
