@@ -20,14 +20,13 @@ func (c *clock) now(m *meta) (time.Time, error) {
 	}
 	wall := time.Duration(c.wall().UnixNano())
 	var now time.Duration
-	switch {
-	case c.boot == "":
+	if c.boot == "" {
 		if c.anchor == 0 {
 			c.anchor = max(wall, m.last) - steady
 		}
 		now = c.anchor + steady
 		m.changed = true // store the last time, because other processes have different clocks
-	default:
+	} else {
 		if c.boot != m.boot {
 			m.boot, m.offset, m.changed = c.boot, max(wall, m.last)-steady, true
 		}

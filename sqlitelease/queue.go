@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -83,12 +84,11 @@ func (s *Store) work() {
 			return
 		}
 		s.mu.Unlock()
-		if err := s.transact(batch); err != nil {
-			for _, c := range batch {
+		err := s.transact(batch)
+		for _, c := range batch {
+			if err != nil {
 				c.err = err
 			}
-		}
-		for _, c := range batch {
 			close(c.done)
 			c.pass.Leave(c.ran)
 		}
@@ -122,11 +122,7 @@ func (s *Store) begin(batch []*call) error {
 			s.lock.ask()
 			s.locked.Store(true)
 			waited = true
-			waiting := false
-			for _, c := range batch {
-				waiting = waiting || c.ctx.Err() == nil
-			}
-			if !waiting {
+			if !slices.ContainsFunc(batch, func(c *call) bool { return c.ctx.Err() == nil }) {
 				return errLocked
 			}
 			pause = wait/2 + rand.N(wait/2)

@@ -59,7 +59,10 @@ func (s *Store) transact(batch []*call) error {
 // commit commits the transaction, and then checks the files again. If a file was replaced meanwhile, the
 // commit went to a file that no other process will read.
 func (t *tx) commit(ctx context.Context) error {
-	if err := t.saveMeta(ctx); err != nil {
+	m := t.meta
+	_, err := t.s.conn.ExecContext(ctx, `update lease_meta set file = ?, boot = ?, "offset" = ?, last = ?, floor = ?, newest = ?, version = ?, absent = ?`,
+		m.file, m.boot, int64(m.offset), int64(m.last), m.floor, m.newest, m.version, m.absent)
+	if err != nil {
 		return err
 	}
 	if _, err := t.s.conn.ExecContext(ctx, "commit"); err != nil {
@@ -103,13 +106,6 @@ func (t *tx) run(ctx context.Context, batch []*call) error {
 		}
 	}
 	return nil
-}
-
-func (t *tx) saveMeta(ctx context.Context) error {
-	m := t.meta
-	_, err := t.s.conn.ExecContext(ctx, `update lease_meta set file = ?, boot = ?, "offset" = ?, last = ?, floor = ?, newest = ?, version = ?, absent = ?`,
-		m.file, m.boot, int64(m.offset), int64(m.last), m.floor, m.newest, m.version, m.absent)
-	return err
 }
 
 // The method adopt deletes all records. All later tokens and versions are then newer than the tokens and
