@@ -16,6 +16,7 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/engine"
 	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 	"github.com/fencedlease/lease/sqlitelease"
@@ -97,20 +98,17 @@ func TestReleasesAfterAPause(t *testing.T) {
 	const duration = 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s, other := slow(t)
-		sessions := make([]*session.Session, 60)
-		for i := range sessions {
-			var err error
-			if sessions[i], err = s.Lease(fmt.Sprint("released/", i), &session.Options{Duration: duration}); err != nil {
-				t.Fatal(err)
-			}
-			if ok, err := sessions[i].Acquire(t.Context()); !ok {
+		all := make([]lease.Lease, 60)
+		for i := range all {
+			all[i] = enginetest.NewLease(t, leasetest.Holder{Authority: s.Authority(), Name: fmt.Sprint("released/", i), Duration: duration})
+			if ok, err := all[i].Acquire(t.Context()); !ok {
 				t.Fatal(err)
 			}
 		}
-		enginetest.Load{Leases: int(does*duration.Seconds()/3*0.75) - len(sessions), Duration: duration, Hold: 30 * time.Second, Held: func() {
+		enginetest.Load{Leases: int(does*duration.Seconds()/3*0.75) - len(all), Duration: duration, Hold: 30 * time.Second, Held: func() {
 			other.InTransaction(func() { time.Sleep(3 * time.Second) })
-			shorthand.Together(len(sessions), len(sessions), func(i int) {
-				if err := sessions[i].Release(t.Context()); err != nil {
+			shorthand.Together(len(all), len(all), func(i int) {
+				if err := all[i].Release(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
