@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/fencedlease/lease"
 )
@@ -15,22 +14,13 @@ const DefaultMemory = 1 << 20
 // A Memory stores the last record that was written for each lease that a store holds, up to a maximum number
 // of names. Such a record may be out of date, so the server must check every write that was computed from it.
 // A Memory is safe for concurrent use.
-type Memory struct {
-	most int
-
-	mu     sync.Mutex
-	byName map[string]lease.Snapshot
-}
+type Memory struct{ byName Cache[lease.Snapshot] }
 
 // NewMemory returns a Memory for at most the given number of names.
-func NewMemory(most int) *Memory { return &Memory{most: most, byName: map[string]lease.Snapshot{}} }
+func NewMemory(most int) *Memory { return &Memory{Cache[lease.Snapshot]{Most: most}} }
 
 // Len returns the number of names for which m has a record.
-func (m *Memory) Len() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.byName)
-}
+func (m *Memory) Len() int { return m.byName.Len() }
 
 // Note must be called with the result of each Swap. If the Swap has succeeded and the record is Leased, m
 // stores the Snapshot of the lease. If the Swap has failed, or if the record is not Leased, m deletes what it
@@ -40,19 +30,11 @@ func (m *Memory) Note(name string, snap lease.Snapshot, err error) {
 	if errors.Is(err, lease.ErrUnsent) {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if err != nil || snap.Record.State != lease.Leased {
-		delete(m.byName, name)
+		m.byName.Remove(name)
 		return
 	}
-	if _, known := m.byName[name]; !known && len(m.byName) >= m.most {
-		for other := range m.byName {
-			delete(m.byName, other)
-			break
-		}
-	}
-	m.byName[name] = snap
+	m.byName.Put(name, snap)
 }
 
 // noteRenewal is like Note, but deletes the record only after a conflict, and not after any other failure. A
@@ -65,8 +47,6 @@ func (m *Memory) noteRenewal(name string, snap lease.Snapshot, err error) {
 }
 
 func (m *Memory) recall(name string) (snap lease.Snapshot, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	snap, known = m.byName[name]
-	return snap, known
+	snap = m.byName.Get(name)
+	return snap, snap.Record.State == lease.Leased
 }
