@@ -2,9 +2,10 @@ package azlease
 
 import (
 	"net/http"
-	"sync/atomic"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/fencedlease/lease/internal/reconnect"
 )
 
 // NewTransport returns a transport for the ClientOptions of a container client. If a server gives no answer,
@@ -25,21 +26,5 @@ func NewTransport(c *http.Client) policy.Transporter {
 			c.Transport = own
 		}
 	}
-	return &transport{client: c}
-}
-
-type transport struct {
-	client *http.Client
-	leave  atomic.Bool
-}
-
-func (t *transport) Do(r *http.Request) (*http.Response, error) {
-	if t.leave.Swap(false) {
-		t.client.CloseIdleConnections()
-	}
-	res, err := t.client.Do(r)
-	if err != nil || res.StatusCode >= http.StatusInternalServerError {
-		t.leave.Store(true)
-	}
-	return res, err
+	return &reconnect.Client{HTTP: c}
 }
