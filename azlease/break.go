@@ -7,6 +7,7 @@ import (
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // breakIn breaks the lease with the period p. If the answer of the service has a remaining time above zero,
@@ -96,7 +97,7 @@ func (o operation) remainingAfterBreak(id lease.ID) lease.Result {
 // warning of the same break.
 //
 // When a lease was released, or when a holder has acquired it again, its entry must be removed.
-type breakTable struct{ cache[lockedTime] }
+type breakTable struct{ engine.Cache[lockedTime] }
 
 // A lockedTime contains the earliest and the latest time at which a broken lease can end.
 type lockedTime struct {
@@ -114,7 +115,7 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 	now := time.Now()
 	least, most = lockedBounds(leaseTime, lease.Grace(limits.MaxPeriod))
 	t := lockedTime{holder, "", sentAt.Add(least), now.Add(most)}
-	b.change(name, func(last lockedTime) lockedTime {
+	b.Change(name, func(last lockedTime) lockedTime {
 		if last.holder != holder {
 			return t
 		}
@@ -138,7 +139,7 @@ func (b *breakTable) addAnswer(name, holder string, leaseTime int32, sentAt time
 func (b *breakTable) limit(name string, v version, most time.Duration) time.Duration {
 	now := time.Now()
 	end := now.Add(most)
-	b.change(name, func(last lockedTime) lockedTime {
+	b.Change(name, func(last lockedTime) lockedTime {
 		same := v.holder != "" && last.holder == v.holder || v.etag != "" && last.etag == v.etag
 		if !same || !last.most.After(now) {
 			return lockedTime{holder: v.holder, etag: v.etag, most: end}

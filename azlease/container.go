@@ -39,12 +39,12 @@ type Container struct {
 
 	// The cache known has the last known version of each blob, so that the Container need not read it again. A
 	// version is used only if an answer of the service shows that the blob still has its ETag.
-	known cache[version]
+	known engine.Cache[version]
 
 	// The cache asked has the lease IDs of refused acquires, by their digest. The service does not report lease
 	// IDs, but the metadata of a blob has the digest of the ID that holds the lease. When a holder hands its
 	// lease over to the ID of a waiting process, the waiting process recognizes its ID by the digest.
-	asked cache[lease.ID]
+	asked engine.Cache[lease.ID]
 
 	floor generationSource
 	gate  *engine.Gate
@@ -70,8 +70,8 @@ func New(client *container.Client, o *Options) (*Container, error) {
 		return nil, err
 	}
 	c := &Container{client: client, gate: engine.NewGate(mostRequests)}
-	c.known.most = cmp.Or(o.Names, DefaultNames)
-	c.breaks.most, c.asked.most = c.known.most, c.known.most
+	c.known.Most = cmp.Or(o.Names, DefaultNames)
+	c.breaks.Most, c.asked.Most = c.known.Most, c.known.Most
 	c.floor.init(client.NewBlockBlobClient(FloorBlob), lowest)
 	return c, nil
 }

@@ -1,16 +1,18 @@
 package azlease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/engine"
 )
 
 // FloorBlob is the name of a blob in each container. FloorBlob makes sure that fencing tokens keep rising
@@ -39,48 +41,30 @@ const (
 )
 
 // A generationSource raises the generation in the floor blob. While one caller raises the generation, all new
-// callers wait. Afterwards, one of the waiting callers raises the generation again, and all of them use the
-// result. So a process that acquires a thousand new leases at the same time raises the generation only a few
-// times. Two grants of one lease never get the same epoch, even in the same generation, because each write is
-// conditional on the ETag of the lease's blob.
+// callers wait. Afterwards the generation is raised again, once for all of them. So a process that acquires a
+// thousand new leases at the same time raises the generation only a few times. Two grants of one lease never
+// get the same epoch, even in the same generation, because each write is conditional on the ETag of the
+// lease's blob.
 type generationSource struct {
 	client *blockblob.Client
-	lowest uint64        // the epoch of Options.Floor; every new generation begins above it
-	slot   chan struct{} // holds a value while a caller raises the generation
-
-	mu    sync.Mutex
-	asked uint64 // the number of callers so far
-	serve uint64 // the number of callers that came before the last raise began
-	last  uint64 // the generation after the last raise
+	lowest uint64 // the epoch of Options.Floor; every new generation begins above it
+	raises engine.Batcher[struct{}, uint64]
 }
 
 func (f *generationSource) init(client *blockblob.Client, lowest uint64) {
-	f.client, f.lowest, f.slot = client, lowest, make(chan struct{}, 1)
+	f.client, f.lowest = client, lowest
+	f.raises.Few, f.raises.Most = 1, 1<<20
+	f.raises.Send = func(ctx context.Context, _ engine.Pass, all []struct{}) ([]uint64, error) {
+		generation, err := f.raiseGeneration(withoutRetries(ctx))
+		return slices.Repeat([]uint64{generation}, len(all)), err
+	}
 }
 
 // takeGeneration returns a generation that is higher than that in the floor blob at the time of the call.
 func (f *generationSource) takeGeneration(ctx context.Context) (uint64, error) {
-	f.mu.Lock()
-	f.asked++
-	me := f.asked
-	f.mu.Unlock()
-	select {
-	case f.slot <- struct{}{}:
-		defer func() { <-f.slot }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	f.mu.Lock()
-	served, last, all := f.serve >= me, f.last, f.asked
-	f.mu.Unlock()
-	if served {
-		return last, nil
-	}
-	generation, err := f.raiseGeneration(ctx)
-	if err == nil {
-		f.mu.Lock()
-		f.serve, f.last = all, generation
-		f.mu.Unlock()
+	generation, err := f.raises.Do(ctx, "", struct{}{})
+	if lease.CodeOf(err) == lease.ErrUnsent { // the lease was acquired before, so Do must not return this Code
+		err = cmp.Or(ctx.Err(), context.DeadlineExceeded)
 	}
 	return generation, err
 }

@@ -44,11 +44,11 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	if err != nil {
 		err = o.errorOf(req.Action, err)
 		if lease.CodeOf(err).Refusal() {
-			o.asked.put(digest(req.Proposed), req.Proposed)
+			o.asked.Put(digest(req.Proposed), req.Proposed)
 		}
 		return lease.Result{}, err
 	}
-	mayBeHeld := o.known.get(o.name).grantedTo(req.Proposed)
+	mayBeHeld := o.known.Get(o.name).grantedTo(req.Proposed)
 	g, err = o.issueGrant(etagOf(answer.ETag), req.Proposed, func(last grant) (grant, error) {
 		mayBeHeld = mayBeHeld || last.grantedTo(req.Proposed)
 		return g, nil
@@ -59,7 +59,7 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 		}
 		return lease.Result{}, withoutRefusal(err)
 	}
-	o.breaks.remove(o.name)
+	o.breaks.Remove(o.name)
 	return heldResult(req.Proposed, g), nil
 }
 
@@ -94,7 +94,7 @@ func empty() io.ReadSeekCloser { return streaming.NopCloser(strings.NewReader(""
 func (o operation) create() error {
 	answer, err := o.client.NewBlockBlobClient(o.name).Upload(o.ctx, empty(), &blockblob.UploadOptions{AccessConditions: ifNew()})
 	if err == nil {
-		o.known.put(o.name, version{etag: etagOf(answer.ETag)})
+		o.known.Put(o.name, version{etag: etagOf(answer.ETag)})
 	}
 	if code := serviceCode(err); code == codeBlobAlreadyExists || code == codeConditionNotMet || refusalCodes[code] != 0 {
 		return nil // another client has created the blob
@@ -123,7 +123,7 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 			return grant{}, err
 		}
 		if g == v.grant {
-			o.known.put(o.name, v)
+			o.known.Put(o.name, v)
 			return g, nil
 		}
 		if g.epoch, err = o.nextEpoch(v); err != nil {
@@ -131,7 +131,7 @@ func (o operation) issueGrant(etag azcore.ETag, id lease.ID, makeGrant func(last
 		}
 		v.grant, v.lost = g, false
 		if v.etag, err = o.storeMetadata(v, id); err == nil {
-			o.known.put(o.name, v)
+			o.known.Put(o.name, v)
 			return g, nil
 		}
 		if serviceCode(err) != codeConditionNotMet {
@@ -172,7 +172,7 @@ func (o operation) busyError() error {
 // Container remembers one, an upload or a deletion has removed the grant from the metadata. In this case,
 // versionAt returns a version with the remembered grant.
 func (o operation) versionAt(etag azcore.ETag, id lease.ID) (version, error) {
-	known := o.known.get(o.name)
+	known := o.known.Get(o.name)
 	if etag != "" && known.etag == etag {
 		return known, nil
 	}

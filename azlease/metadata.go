@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/fencedlease/lease"
 )
@@ -43,6 +46,18 @@ func (g grant) grantedTo(id lease.ID) bool { return g.epoch > 0 && g.holder == d
 type metadata struct {
 	grant
 	others map[string]*string
+}
+
+// A version is the metadata of a blob together with its ETag. Every write of the blob changes the ETag. A
+// lease operation does not change the ETag, but its answer contains it. If an answer contains the ETag of a
+// version, the blob still has the metadata of that version.
+type version struct {
+	etag azcore.ETag
+	metadata
+
+	// lost means that an upload or a deletion has removed the grant from the metadata. Another process might
+	// have written a newer epoch before the removal.
+	lost bool
 }
 
 // readMetadata parses the metadata of a blob. readMetadata ignores the case of names, because net/http
@@ -88,9 +103,7 @@ func readMetadata(name string, all map[string]*string) (m metadata, err error) {
 // write returns the metadata in the form that the SDK stores.
 func (m metadata) write() map[string]*string {
 	all := map[string]*string{}
-	for key, value := range m.others {
-		all[key] = value
-	}
+	maps.Copy(all, m.others)
 	put := func(key, value string) { all[key] = &value }
 	if m.epoch > 0 {
 		put(metaEpoch, strconv.FormatUint(m.epoch, 10))
@@ -116,11 +129,8 @@ func parseDuration(s string) (time.Duration, error) {
 	if s == infiniteText {
 		return lease.Infinite, nil
 	}
-	text, ok := strings.CutSuffix(s, "s")
-	n, err := strconv.Atoi(text)
-	isCount := ok && err == nil && 0 <= n && n <= 60
-	d := time.Duration(n) * time.Second
-	if !isCount || d < limits.MinDuration || durationText(d) != s {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < limits.MinDuration || d > limits.MaxDuration || durationText(d) != s {
 		return 0, fmt.Errorf("no duration: %q", s)
 	}
 	return d, nil

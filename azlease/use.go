@@ -1,10 +1,50 @@
 package azlease
 
 import (
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	azl "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
 	"github.com/fencedlease/lease"
 )
+
+// renew renews the lease for its whole duration. A renewal usually takes one request. If the blob has changed
+// since the Container last read its metadata, renew also reads the metadata.
+func (o operation) renew(id lease.ID) (lease.Result, error) {
+	answer, err := o.leases.RenewLease(o.ctx, nil)
+	if err != nil {
+		err = o.errorOf(lease.ActionRenew, err)
+		if err == lease.ErrBroken {
+			return o.remainingAfterBreak(id), err
+		}
+		return lease.Result{}, err
+	}
+	v, err := o.versionAt(etagOf(answer.ETag), id)
+	if err != nil {
+		return lease.Result{}, withoutRefusal(err)
+	}
+	if !v.grantedTo(id) {
+		return lease.Result{}, errNoToken
+	}
+	o.known.Put(o.name, v)
+	return heldResult(id, v.grant), nil
+}
+
+func (o operation) release(id lease.ID) (lease.Result, error) {
+	answer, err := o.leases.ReleaseLease(o.ctx, nil)
+	if err != nil {
+		return lease.Result{}, o.errorOf(lease.ActionRelease, err)
+	}
+	o.breaks.Remove(o.name)
+	return newResult(id, lease.Available, o.rememberedGrant(answer.ETag), 0, 0), nil
+}
+
+// rememberedGrant returns the grant that the Container remembers for the given ETag, or the zero grant.
+func (o operation) rememberedGrant(etag *azcore.ETag) grant {
+	if v := o.known.Get(o.name); etag != nil && v.etag == *etag {
+		return v.grant
+	}
+	return grant{}
+}
 
 // read reads the blob. If id is not zero, the read succeeds only while the lease is locked under id. If id is
 // zero, the result usually has no ID. The exception is a lease that another holder has handed over to this
@@ -18,7 +58,7 @@ func (o operation) read(id lease.ID) (lease.Result, error) {
 		return lease.Result{}, err
 	}
 	res := propertiesResult(id, v.grant, props.LeaseState, props.LeaseDuration)
-	switch asked := o.asked.get(v.holder); {
+	switch asked := o.asked.Get(v.holder); {
 	case res.Record.State == lease.Leased && id.IsZero() && !asked.IsZero():
 		// The last token was written for an ID of this process. If this process now holds the lease under
 		// that ID, another holder has handed the lease over.
@@ -72,7 +112,7 @@ func (o operation) write(id lease.ID) (lease.Result, error) {
 		switch {
 		case err == nil:
 			if v.etag = etag; v.epoch > 0 { // otherwise keep the remembered version, which might have an epoch
-				o.known.put(o.name, v)
+				o.known.Put(o.name, v)
 			}
 			if id.IsZero() {
 				return newResult(id, lease.Available, v.grant, 0, 0), nil
