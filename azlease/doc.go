@@ -19,27 +19,14 @@
 // duration or a period that is out of range without sending a request. It rounds durations and periods down
 // to whole seconds.
 //
-// The service reports neither the ID under which a lease is locked nor the remaining time of the lease. A
-// read and a list therefore return no lease ID. Both return the state of the lease, and the owner, the
-// duration and the token of the last grant. There is one exception. If the service refuses an acquire, the
-// Container remembers the lease ID of that acquire. If another holder then hands the lease over to this ID, a
-// read returns the ID. For a leased blob, [lease.Result.MaxRemaining] is the whole duration of the last
-// grant. A finite lease can last longer if a program without azlease has leased the blob since the last
-// grant, or if a process has just acquired the lease and has not written its token yet. In both cases, the
-// lease lasts for at most a minute if no process renews it.
-//
-// A session.Session knows its own lease ID, and computes the remaining time of its lease from the times of
-// its own requests. So a Session works although the service reports neither of the two. However, a Session
-// cannot take over the lease of an earlier process with the same owner, because it would need the lease ID of
-// that process. [Container.Lease] therefore rejects the option TakeOver.
+// The service reports neither the ID under which a lease is locked nor the remaining time of the lease. The
+// documentation of [Container.Do] says what a result contains nevertheless. A session.Session knows its own
+// lease ID, and computes the remaining time of its lease from the times of its own requests, so a Session works
+// although the service reports neither of the two.
 //
 // The service refuses to renew a breaking lease. azlease then still reports the remaining time, so that a
-// Session can continue its work until the grace period ends. The service rounds the remaining time down to
-// whole seconds. azlease subtracts one more second, because the documentation of the service calls the
-// remaining time approximate. A Session can therefore lose up to two seconds of a grace period that is a
-// whole number of seconds. In addition, a Session allows for the drift of clocks, as it does for every lease.
-//
-// The service sends no notifications, so a waiting process reads the lease every RenewInterval.
+// Session can continue its work until the grace period ends. The README says how much of the grace period is
+// lost, and what else the service does not allow.
 //
 // # Tokens
 //
