@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 	"github.com/fencedlease/lease/session"
 )
@@ -19,16 +20,7 @@ import (
 // holder makes a Session at a Container. It is closed at the end of the test.
 func holder(t testing.TB, leases *azlease.Container, owner string, d time.Duration) *session.Session {
 	t.Helper()
-	s, err := leases.Lease("job", &session.Options{Owner: owner, Duration: d, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_ = s.Close(ctx)
-	})
-	return s
+	return enginetest.NewLease(t, leasetest.Holder{Authority: leases, Name: "job", Owner: owner, Duration: d}).(*session.Session)
 }
 
 func mustAcquire(t testing.TB, s *session.Session) lease.Token {

@@ -1,18 +1,21 @@
 package azuretest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/azlease"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasefault"
 )
 
@@ -182,21 +185,33 @@ func TestFloorIsShared(t *testing.T) {
 	way := &counter{Transporter: d.transport()}
 	leases := d.openVia(t, way)
 	const names = 200
-	var all sync.WaitGroup
-	for i := range names {
-		all.Go(func() {
-			res, err := leases.Do(t.Context(), fmt.Sprint("job-", i), acquire(idA, time.Minute))
-			if err != nil || res.Record.Epoch == 0 {
-				t.Errorf("%+v, %v", res.Record, err)
-			}
-		})
-	}
-	all.Wait()
+	shorthand.Together(names, names, func(i int) { do(t, leases, fmt.Sprint("job-", i), acquire(idA, time.Minute), 0) })
 	n := len(way.sent())
 	t.Logf("%d new names took %d exchanges", names, n)
 	if most := 6 * names; n > most {
 		t.Errorf("%d new names took %d exchanges, at most %d are needed without sharing", names, n, most)
 	}
+}
+
+// If the context of an acquire ends while it waits for a generation, the outcome is unknown, because the service has
+// granted the lease.
+func TestFloorIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t, nil)
+		leases := d.openVia(t, trip(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, azlease.FloorBlob) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return d.transport().Do(r)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		shorthand.Together(2, 2, func(i int) {
+			_, err := leases.Do(ctx, fmt.Sprint("job", i), acquire(idA, time.Minute))
+			unknown(t, "acquire", err)
+		})
+	})
 }
 
 // The metadata names the holder in a readable form, without its ID, and keeps the entries of other programs.

@@ -63,8 +63,8 @@ func (e exchanges) Do(ctx context.Context, _ string, _ lease.Request) (lease.Res
 
 func actionOf(r *http.Request) lease.Action {
 	var a lease.Action
-	switch err := a.UnmarshalText([]byte(canonical(r).Get("x-ms-lease-action"))); {
-	case r.URL.Query().Get("comp") == "lease" && err == nil:
+	switch {
+	case a.UnmarshalText([]byte(what(r))) == nil:
 		return a
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return lease.ActionRead

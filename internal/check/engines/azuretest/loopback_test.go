@@ -1,6 +1,8 @@
 package azuretest
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,15 +12,43 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/fencedlease/lease"
+	"github.com/fencedlease/lease/blobtest"
 	"github.com/fencedlease/lease/internal/check/shorthand"
+	"github.com/fencedlease/lease/leasefault"
 )
+
+// server starts a double that is reached over loopback connections, and returns the connection string of its account.
+func server(t *testing.T) (connection string) {
+	t.Helper()
+	s, err := blobtest.NewServer(nil, &blobtest.Options{Clock: leasefault.NewClockAt(time.Now(), 1), Containers: []string{box}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return "AccountName=" + s.Account + ";AccountKey=" + s.Key + ";BlobEndpoint=" + s.URL + ";"
+}
+
+// The service refuses a write of a holder that has lost its lease. Without a service, the example says which program to
+// start. Its client then tries to connect for 10 s.
+func TestExampleFence(t *testing.T) {
+	t.Parallel()
+	there, program := server(t), shorthand.Build(t, "../../../../azlease", "fence")
+	for connection, want := range map[string]string{
+		there: "its write is refused by the service",
+		"AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:1/a;": "go run ./blobtest/cmd/blobtest in the root of the repository, or give -connection",
+	} {
+		out, err := exec.CommandContext(t.Context(), program, "-connection", connection).CombinedOutput()
+		if (err == nil) != (connection == there) || !strings.Contains(string(out), want) {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
 
 // TestCosts compares azlease with the SDK's own lease client, and with a blob that is replaced if its
 // ETag has not changed, as in Akka.Coordination.Azure. All connections are loopback connections. A
 // renewal of azlease takes at most 1.25 times as long as one of the SDK.
 func TestCosts(t *testing.T) {
-	s := server(t)
-	sdk, err := container.NewClientFromConnectionString("AccountName="+s.Account+";AccountKey="+s.Key+";BlobEndpoint="+s.URL+";", box, nil)
+	sdk, err := container.NewClientFromConnectionString(server(t), box, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
