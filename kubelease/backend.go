@@ -74,36 +74,33 @@ func (e *backend) entry(object *coordinationv1.Lease) (engine.Entry, error) {
 // The method get reads an object. The request has no resourceVersion, so that the API server reads the object
 // from etcd and not from its own cache.
 func (e *backend) get(ctx context.Context, key string) (*coordinationv1.Lease, error) {
-	ctx, ended := e.sending(ctx)
-	object, err := e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
-	ended(ctx, err)
-	return object, e.describeError(ctx, "get", key, err)
+	return send(ctx, e, "get", key, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return e.client.Leases(e.namespace).Get(ctx, key, metav1.GetOptions{})
+	})
 }
 
 // Revision implements [engine.RevisionReader]. It returns the resourceVersion of a list, because one sequence
 // of resourceVersions numbers the writes of all objects. A list that was requested without a resourceVersion
 // is not older than the request.
 func (e *backend) Revision(ctx context.Context) (int64, error) {
-	objects, err := e.list(ctx, metav1.ListOptions{Limit: 1})
+	objects, err := e.list(ctx, "*", metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(objects.ResourceVersion, 10, 64)
 }
 
-func (e *backend) list(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	ctx, ended := e.sending(ctx)
-	objects, err := e.client.Leases(e.namespace).List(ctx, o)
-	ended(ctx, err)
-	return objects, err
+func (e *backend) list(ctx context.Context, key string, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	return send(ctx, e, "list", key, func(ctx context.Context) (*coordinationv1.LeaseList, error) {
+		return e.client.Leases(e.namespace).List(ctx, o)
+	})
 }
 
 func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease, error) {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: key, Namespace: e.namespace}}
-	ctx, ended := e.sending(ctx)
-	created, err := e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
-	ended(ctx, err)
-	return created, e.describeError(ctx, "create", key, err)
+	return send(ctx, e, "create", key, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return e.client.Leases(e.namespace).Create(ctx, object, metav1.CreateOptions{})
+	})
 }
 
 // The method update replaces an object if its uid and its resourceVersion have not changed.
@@ -112,12 +109,11 @@ func (e *backend) create(ctx context.Context, key string) (*coordinationv1.Lease
 // whether the API server has applied the write. If the server has applied it, a retry would fail with a
 // conflict, and the caller would wrongly conclude that the write was not applied.
 func (e *backend) update(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	updated := new(coordinationv1.Lease)
-	ctx, ended := e.sending(ctx)
-	err := e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
-		Body(object).MaxRetries(0).Do(ctx).Into(updated)
-	ended(ctx, err)
-	return updated, e.describeError(ctx, "update", object.Name, err)
+	return send(ctx, e, "update", object.Name, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		updated := new(coordinationv1.Lease)
+		return updated, e.client.RESTClient().Put().Namespace(e.namespace).Resource("leases").Name(object.Name).
+			Body(object).MaxRetries(0).Do(ctx).Into(updated)
+	})
 }
 
 // Swap replaces the record in an object only if the version of the object still equals the parameter old.
@@ -129,7 +125,7 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 	if isForeign(next.Record.ID) {
 		return e.refuseForeign(ctx, key, old)
 	}
-	object := e.cache.get(key, old)
+	object := e.cache.find(key, old)
 	if object == nil {
 		var found engine.Entry
 		if found, object, err = e.reload(ctx, key, old); err != nil {
@@ -149,7 +145,7 @@ func (e *backend) Swap(ctx context.Context, name, old string, next engine.Retain
 		// server could reject the next update with a conflict, and three exchanges would be necessary instead
 		// of two: the rejected update, a read, and another update. If a server was slow for a moment, these
 		// additional requests would keep it slow.
-		e.cache.forget(key)
+		e.cache.Remove(key)
 		return engine.Entry{}, err
 	}
 	return e.entry(updated)

@@ -14,26 +14,25 @@ import (
 // the request.
 type closeKey struct{}
 
-// The method sending must be called before each request. It returns the context for the request, and the
-// function ended. After the request, the caller must call ended with this context and the error of the
-// request.
-func (e *backend) sending(ctx context.Context) (_ context.Context, ended func(context.Context, error)) {
+// The function send sends a request, and adds the name of the lease to its error. The result of each request
+// shows whether the API server still answers.
+func send[T any](ctx context.Context, e *backend, verb, key string, request func(context.Context) (T, error)) (T, error) {
 	sent := e.server.Sending()
 	if e.closeFirst.Swap(false) {
 		ctx = context.WithValue(ctx, closeKey{}, true)
 	}
-	return ctx, func(ctx context.Context, err error) {
-		var status apierrors.APIStatus
-		switch {
-		case err == nil:
-			e.server.Ended(sent, nil, false, e.closeConnections)
-		case errors.As(err, &status):
-			e.server.Ended(sent, err, status.Status().Code >= http.StatusInternalServerError, e.closeConnections)
-		case ctx.Err() != nil:
-			e.server.Ended(sent, ctx.Err(), false, e.closeConnections)
-		}
-		// Otherwise the connection broke before the server answered, perhaps because the client closed it.
+	answer, err := request(ctx)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		e.server.Ended(sent, nil, false, e.closeConnections)
+	case errors.As(err, &status):
+		e.server.Ended(sent, err, status.Status().Code >= http.StatusInternalServerError, e.closeConnections)
+	case ctx.Err() != nil:
+		e.server.Ended(sent, ctx.Err(), false, e.closeConnections)
 	}
+	// Otherwise the connection broke before the server answered, perhaps because the client closed it.
+	return answer, e.describeError(ctx, verb, key, err)
 }
 
 // closeConnections closes the connections of the client, because they may lead to an API server that does not

@@ -2,6 +2,7 @@ package kubelease
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 
@@ -21,13 +22,17 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	return engine.List(ctx, prefix, func(yield func(engine.NamedEntry, error) bool) error {
 		o := metav1.ListOptions{Limit: pageSize}
 		for {
-			objects, err := e.page(ctx, o)
+			var objects *coordinationv1.LeaseList
+			err := e.gate.Do(ctx, engine.Request{}, func() (err error) {
+				objects, err = e.list(ctx, prefix+"*", o)
+				return err
+			})
 			if token := continueToken(err); token != "" && token != o.Continue {
 				o.Continue = token
 				continue
 			}
 			if err != nil {
-				return e.describeError(ctx, "list", prefix+"*", err)
+				return err
 			}
 			for i := range objects.Items {
 				object := &objects.Items[i]
@@ -50,20 +55,12 @@ func (e *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	})
 }
 
-func (e *backend) page(ctx context.Context, o metav1.ListOptions) (objects *coordinationv1.LeaseList, err error) {
-	err = e.gate.Do(ctx, engine.Request{}, func() (err error) {
-		objects, err = e.list(ctx, o)
-		return err
-	})
-	return objects, err
-}
-
 // continueToken returns the token with which a list can continue from a newer snapshot. An API server sends
 // this token in the error that it returns after it has dropped the old snapshot. For any other error,
 // continueToken returns "".
 func continueToken(err error) string {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || !apierrors.IsResourceExpired(err) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsResourceExpired(err) {
 		return ""
 	}
 	return status.Status().Continue

@@ -81,7 +81,8 @@ func New(client coordinationclient.CoordinationV1Interface, namespace string, o 
 	if o == nil {
 		o = new(Options)
 	}
-	e := &backend{client: client, namespace: namespace, gate: engine.NewGate(mostRequests), cache: objectCache{most: cmp.Or(o.Names, engine.DefaultNames)}}
+	e := &backend{client: client, namespace: namespace, gate: engine.NewGate(mostRequests)}
+	e.cache.Most = cmp.Or(o.Names, engine.DefaultNames)
 	s, err := engine.NewStore(e, &engine.Options{Limits: o.Limits, MaxClockDrift: o.MaxClockDrift, Names: o.Names, Floor: o.Floor, Gate: e.gate})
 	if err != nil {
 		return nil, err

@@ -76,10 +76,10 @@ func (e *backend) startWatch(ctx context.Context, name, key string) (events watc
 // resourceVersion of the list. If the object does not exist, readForWatch creates the object and returns its
 // resourceVersion.
 func (e *backend) readForWatch(ctx context.Context, name, key string) (found engine.Entry, moment string, err error) {
-	objects, err := e.list(ctx, metav1.ListOptions{FieldSelector: only(key)})
+	objects, err := e.list(ctx, key, metav1.ListOptions{FieldSelector: only(key)})
 	switch {
 	case err != nil:
-		return found, "", e.describeError(ctx, "list", key, err)
+		return found, "", err
 	case len(objects.Items) == 0:
 		found, err = e.Load(ctx, name)
 		return found, strconv.FormatInt(found.Revision, 10), err
