@@ -1,10 +1,12 @@
 package kubelease
 
 import (
-	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fencedlease/lease"
 )
@@ -13,8 +15,6 @@ import (
 // already begins with escapedPrefix is also escaped, so that it does not equal the escaped form of another
 // name.
 const escapedPrefix = "x--"
-
-const maxObjectName = 253
 
 // objectName returns the name of the object for a lease. If Kubernetes allows it, the object has the name of
 // the lease, and otherwise the escaped form of that name. The escaped form has the prefix "x--", and every
@@ -25,22 +25,21 @@ func objectName(name string) (string, error) {
 		return "", err
 	}
 	object := name
-	if !isObjectName(name) || strings.HasPrefix(name, escapedPrefix) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 || strings.HasPrefix(name, escapedPrefix) {
 		var b strings.Builder
 		b.WriteString(escapedPrefix)
 		for i := range len(name) {
 			if c := name[i]; isAlphanumeric(c) {
 				b.WriteByte(c)
 			} else {
-				b.WriteByte('-')
-				b.WriteString(hex.EncodeToString([]byte{c}))
+				fmt.Fprintf(&b, "-%02x", c)
 			}
 		}
 		object = b.String()
 	}
-	if len(object) > maxObjectName {
+	if len(object) > validation.DNS1123SubdomainMaxLength {
 		return "", &lease.FieldError{Field: "Name", Value: strconv.Quote(name), Code: lease.ErrName,
-			Bound: fmt.Sprintf("must have an object name of at most %d bytes, but its object name has %d; other bytes than a-z, 0-9, - and . make it longer", maxObjectName, len(object))}
+			Bound: fmt.Sprintf("must have an object name of at most %d bytes, but its object name has %d; other bytes than a-z, 0-9, - and . make it longer", validation.DNS1123SubdomainMaxLength, len(object))}
 	}
 	return object, nil
 }
@@ -50,40 +49,13 @@ func objectName(name string) (string, error) {
 func leaseName(object string) (string, bool) {
 	name := object
 	if text, ok := strings.CutPrefix(object, escapedPrefix); ok {
-		var b strings.Builder
-		for len(text) > 0 {
-			plain, rest, more := strings.Cut(text, "-")
-			b.WriteString(plain)
-			if !more {
-				break
-			}
-			c, err := hex.DecodeString(rest[:min(2, len(rest))])
-			if err != nil || len(c) != 1 {
-				return "", false
-			}
-			b.Write(c)
-			text = rest[2:]
+		var err error
+		if name, err = url.PathUnescape(strings.ReplaceAll(text, "-", "%")); err != nil {
+			return "", false
 		}
-		name = b.String()
 	}
 	again, err := objectName(name)
 	return name, err == nil && again == object
-}
-
-// isObjectName reports whether the name is a lower-case RFC 1123 subdomain of any length, as Kubernetes
-// demands for the name of an object.
-func isObjectName(name string) bool {
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for i := range len(label) {
-			if c := label[i]; !isAlphanumeric(c) && c != '-' {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func isAlphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

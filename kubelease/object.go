@@ -1,12 +1,11 @@
 package kubelease
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,20 +36,17 @@ func parse(object *coordinationv1.Lease) (*saved, error) {
 	if !ok {
 		return nil, nil
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	var s saved
 	err := d.Decode(&s)
-	if err == nil {
-		if _, end := d.Token(); end != io.EOF {
-			err = fmt.Errorf("%w: something follows the object", lease.ErrCorrupt)
-		}
-	}
 	switch {
-	case err != nil && lease.CodeOf(err) == 0:
-		return nil, fmt.Errorf("%w: %w", lease.ErrCorrupt, err)
-	case err != nil:
+	case err != nil && lease.CodeOf(err) != 0:
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", lease.ErrCorrupt, err)
+	case !json.Valid([]byte(text)):
+		return nil, fmt.Errorf("%w: something follows the object", lease.ErrCorrupt)
 	case s.Record.Record.Epoch == 0:
 		return nil, fmt.Errorf("%w: it has no record with an epoch", lease.ErrCorrupt)
 	case s.UID != object.UID:
