@@ -9,14 +9,8 @@
 // [lease.Authority], for programs that also inspect, break or change leases, acquire infinite leases, or take
 // over a lease of the same owner. Every grant has a fencing token.
 //
-// A Session, like the authority of [Store.Authority], starts each request from the last state of the lease
-// that the Store has seen, so most renewals take a single exchange with the API server. An authority from
-// lease.NewAuthority(store) is just as safe, but takes two exchanges for each renewal. Use one Store for the
-// whole life of a client. A new Store has not seen any lease yet, so its first requests take more exchanges,
-// and it counts the duration of each lease from the beginning.
-//
-// [ClientConfig] adapts the settings of a client for leases. With the defaults of client-go, a client delays
-// all requests above 5 a second, and needs 45 s to detect a dead connection.
+// Use one Store for the whole life of a client. A new Store has not seen any lease yet, so its first requests
+// take more exchanges with the API server, and it counts the duration of each lease from the beginning.
 //
 // # Objects
 //
@@ -49,14 +43,9 @@
 // the lease creates the object. An update of an object preserves its labels, its owner references, and the
 // annotations of other programs.
 //
-// If the name of a lease is also valid as the name of a Kubernetes object, the object has this name. A valid
-// object name has only lower-case letters, digits, "-" and ".", and at most 253 bytes. Any other name is
-// escaped: for example, "jobs/nightly" is stored in the object "x--jobs-2fnightly". A name whose escaped form
-// is too long is rejected.
-//
-// An object with spec.strategy or spec.preferredHolder is rejected, because the API server elects the holder
-// of such an object. A program needs the verbs get, create, update, watch and list on leases in the
-// namespace. The file rbac.yaml in the folder of this package defines a Role with these verbs.
+// A name that Kubernetes does not allow for an object is escaped: for example, "jobs/nightly" is stored in the
+// object "x--jobs-2fnightly". A name whose escaped form has more than 253 bytes is rejected. The README says
+// which permissions a program needs.
 //
 // # Time
 //
@@ -64,19 +53,10 @@
 // contains the remaining time of the lease, as of the last write of the object, instead of the time at which
 // the lease ends. When a Store first sees a version of an object, the Store starts to count down the
 // remaining time on its own monotonic clock. No clock needs to show the right time of day, but the rate of
-// each clock must be right, with an error of at most [Options.MaxClockDrift]. This has four consequences:
-//
-//   - A contender that was waiting when the holder crashed takes over as soon as the duration is over. A
-//     contender that starts later first waits for a whole duration.
-//   - A process that calls Acquire once, and exits if the lease is taken, never gets the lease of a crashed
-//     holder, because each new process counts the duration from the beginning. A scheduled job should call
-//     session.TryRun or session.AcquireWait.
-//   - kubectl can show a holder long after its lease has expired, because nothing is written when a lease
-//     expires. Store.List reports such a lease as expired once the Store has seen it for its whole
-//     duration.
-//   - If another program changes the object, for example by adding a label, contenders count the duration
-//     from the beginning, because the object has a new version. A change can therefore delay a takeover by
-//     one duration.
+// each clock must be right, with an error of at most [Options.MaxClockDrift]. The page docs/engines.md of the
+// repository describes the consequences. In addition, if another program changes the object, for example by
+// adding a label, contenders count the duration from the beginning, because the object has a new version. A
+// change can therefore delay a takeover by one duration.
 //
 // # Tokens
 //
@@ -91,21 +71,13 @@
 // writes to Lease objects. Before 1.35, an API server that uses etcd also assigns such numbers, but
 // Kubernetes does not guarantee them. If a resourceVersion is not a number, the Store returns an error.
 //
-// The following events break the promises of this library:
-//
-//   - The cluster's etcd is restored from a backup. This sets the resourceVersions back, and with them the
-//     tokens.
-//   - A person edits the annotation, or writes an old copy over the object without first deleting the object.
-//     The Store accepts a record that was written by hand, so delete the annotation or the object instead.
-//   - A person deletes the object. This frees the lease at once, although its holder still relies on it.
+// The README says which acts of an operator break the promises of this library.
 //
 // # Other programs
 //
 // Leader electors of client-go, which managers of controller-runtime use, can contend with a Session for the
-// same object. A program can therefore move from client-go to this package in a rolling update. When an
-// elector releases the lease, a waiting Session notices it at once. When a Session releases the lease, a
-// waiting elector notices it when it next reads the object. If the holder crashes, a waiting Session or
-// elector takes over after the duration of the lease.
+// same object. At any time, at most one of them leads, except for the weaknesses of client-go's elector that
+// the README lists, which also exist without this package.
 //
 // A lease that another program holds is reported as leased. Such a lease ends when its leaseDurationSeconds
 // have passed since the Store first saw the current version of the object. If leaseDurationSeconds is not
@@ -115,9 +87,7 @@
 // [lease.ErrForeign], and [Options.Limits] do not apply to it. If another program held the lease between two
 // grants of this package, the second grant still has a newer token than the first.
 //
-// At any time, at most one session or elector leads, except for the weaknesses of client-go's elector that the
-// README lists, which also exist without this package. The README also says how many exchanges with the API
-// server each request takes. A contender waits with a watch, which sends no signal for the renewals of the
-// holder. Without a signal, the contender waits for the remaining time of the lease, and then reads the lease
-// again.
+// A contender waits with a watch, which sends no signal for the renewals of the holder. Without a signal, the
+// contender waits for the remaining time of the lease, and then reads the lease again. The README says how many
+// exchanges with the API server each request takes.
 package kubelease
