@@ -23,14 +23,14 @@ type tokenRun struct {
 	*testing.T
 	what, name string
 	plain      coordinationclient.CoordinationV1Interface // the client of other programs
-	wrap       func(http.RoundTripper) http.RoundTripper  // wraps the clients of this library
+	wrap       wrapper                                    // wraps the clients of this library
 	newest     lease.Token
 }
 
 // open makes an authority that remembers nothing, like that of a new process.
-func (r *tokenRun) open(wrap ...func(http.RoundTripper) http.RoundTripper) lease.Authority {
+func (r *tokenRun) open(wrap ...wrapper) lease.Authority {
 	if r.wrap != nil {
-		wrap = append([]func(http.RoundTripper) http.RoundTripper{r.wrap}, wrap...) // requests pass the last wrapper first
+		wrap = append([]wrapper{r.wrap}, wrap...) // requests pass the last wrapper first
 	}
 	return store(r, client(r, shared.Address, wrap...), nil).Authority()
 }
@@ -99,7 +99,7 @@ var beginnings = map[string]func(r *tokenRun){
 }
 
 // tokens runs every happening between every two exchanges of an acquire.
-func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) {
+func tokens(t *testing.T, wrap wrapper) {
 	plain, runs := client(t, shared.Address), 0
 	for beginning, begin := range beginnings {
 		for happening, happen := range happenings {
@@ -108,14 +108,12 @@ func tokens(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) {
 				r := &tokenRun{T: t, what: fmt.Sprintf("%s; %s before exchange %d", beginning, happening, k+1), name: fmt.Sprint(objectOf(t), ".", runs), plain: plain, wrap: wrap}
 				begin(r)
 				exchanges := 0
-				a := r.open(func(next http.RoundTripper) http.RoundTripper {
-					return trip(func(q *http.Request) (*http.Response, error) {
-						if exchanges++; exchanges == k+1 {
-							happen(r)
-						}
-						return next.RoundTrip(q)
-					})
-				})
+				a := r.open(via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+					if exchanges++; exchanges == k+1 {
+						happen(r)
+					}
+					return next.RoundTrip(q)
+				}))
 				r.grant("the one it happens to", a)
 				if exchanges <= k { // the acquire took fewer exchanges
 					happen(r)
@@ -153,28 +151,26 @@ func TestFloor(t *testing.T) {
 
 // staleCaches returns a function that wraps clients. Such a client answers every second of its reads of
 // an object with the answer to the previous read, which can be that of another wrapped client.
-func staleCaches() func(http.RoundTripper) http.RoundTripper {
+func staleCaches() wrapper {
 	var mu sync.Mutex
 	cache := map[string][]byte{}
-	return func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			if q.Method != http.MethodGet || q.URL.Query().Has("watch") {
-				return next.RoundTrip(q)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if text, ok := cache[q.URL.Path]; ok {
-				delete(cache, q.URL.Path)
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), Request: q}, nil
-			}
-			res, err := next.RoundTrip(q)
-			if err != nil || res.StatusCode != http.StatusOK {
-				return res, err
-			}
-			text, err := io.ReadAll(res.Body)
-			res.Body.Close()
-			cache[q.URL.Path], res.Body = text, io.NopCloser(bytes.NewReader(text))
+	return via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+		if q.Method != http.MethodGet || isWatch(q) {
+			return next.RoundTrip(q)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if text, ok := cache[q.URL.Path]; ok {
+			delete(cache, q.URL.Path)
+			return answer(q, http.StatusOK, string(text)), nil
+		}
+		res, err := next.RoundTrip(q)
+		if err != nil || res.StatusCode != http.StatusOK {
 			return res, err
-		})
-	}
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		cache[q.URL.Path], res.Body = text, io.NopCloser(bytes.NewReader(text))
+		return res, err
+	})
 }

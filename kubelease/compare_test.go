@@ -2,7 +2,6 @@ package kubelease_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,21 +9,6 @@ import (
 
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
-
-// A tally counts writes and reads.
-type tally struct{ writes, reads atomic.Int64 }
-
-func (c *tally) wrap(next http.RoundTripper) http.RoundTripper {
-	return trip(func(q *http.Request) (*http.Response, error) {
-		switch {
-		case q.Method != http.MethodGet:
-			c.writes.Add(1)
-		case !q.URL.Query().Has("watch"):
-			c.reads.Add(1)
-		}
-		return next.RoundTrip(q)
-	})
-}
 
 // The test counts the requests for a held lease, of the holder and of each of two waiters. The leases of both
 // libraries last 15 s, the default of client-go. client-go renews every 2 s, and this library every 5 s.
@@ -35,7 +19,7 @@ func TestCompareRequests(t *testing.T) {
 		d = 12 * time.Second
 	}
 	const warmUp = 5 * time.Second
-	var counts [2][3]tally // of ours and of theirs; the first of each is the holder
+	var counts [2][3]meter // of ours and of theirs; the first of each is the holder
 	for i := range 3 {
 		one := startSession(t, shared.Address, objectOf(t)+".ours", fmt.Sprint("session-", i), 15*time.Second, false, counts[0][i].wrap)
 		other := startElector(t, shared.Address, objectOf(t)+".theirs", fmt.Sprint("elector-", i), electorTimes{15 * time.Second, 10 * time.Second, 2 * time.Second}, false, counts[1][i].wrap)
@@ -45,26 +29,23 @@ func TestCompareRequests(t *testing.T) {
 		}
 	}
 	time.Sleep(warmUp) // a real engine
-	var writes, reads [2][3]int64
 	for k := range counts {
 		for i := range counts[k] {
-			writes[k][i], reads[k][i] = -counts[k][i].writes.Load(), -counts[k][i].reads.Load()
+			counts[k][i].writes.Store(0)
+			counts[k][i].reads.Store(0)
 		}
 	}
 	time.Sleep(d)
+	perMinute := func(n *atomic.Int64) float64 { return float64(n.Load()) * float64(time.Minute) / float64(d) }
 	for k, who := range []string{"ours", "client-go"} {
-		for i := range counts[k] {
-			writes[k][i] += counts[k][i].writes.Load()
-			reads[k][i] += counts[k][i].reads.Load()
-		}
-		perMinute := func(n int64) float64 { return float64(n) * float64(time.Minute) / float64(d) }
-		t.Logf("%s, per minute: the holder %.1f writes, the waiters %.1f and %.1f reads", who, perMinute(writes[k][0]), perMinute(reads[k][1]), perMinute(reads[k][2]))
+		c := &counts[k]
+		t.Logf("%s, per minute: the holder %.1f writes, the waiters %.1f and %.1f reads", who, perMinute(&c[0].writes), perMinute(&c[1].reads), perMinute(&c[2].reads))
 	}
-	if writes[0][0] >= writes[1][0] {
-		t.Errorf("a holder of ours has written %d times, and an elector %d times", writes[0][0], writes[1][0])
+	if n, most := counts[0][0].writes.Load(), counts[1][0].writes.Load(); n >= most {
+		t.Errorf("a holder of ours has written %d times, and an elector %d times", n, most)
 	}
-	if r := reads[0][1] + reads[0][2]; r >= reads[1][1]+reads[1][2] {
-		t.Errorf("contenders of ours have read %d times", r)
+	if n, most := counts[0][1].reads.Load()+counts[0][2].reads.Load(), counts[1][1].reads.Load()+counts[1][2].reads.Load(); n >= most {
+		t.Errorf("contenders of ours have read %d times, and electors %d times", n, most)
 	}
 }
 

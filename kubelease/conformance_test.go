@@ -34,9 +34,13 @@ func TestConformance(t *testing.T) {
 	}.Run(t, suites...)
 }
 
-// overLink opens a store whose requests go through transmit.
+// overLink opens a store whose requests go through transmit. Its reads must come from etcd, and never from the
+// cache of the API server.
 func overLink(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-	return store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
-		return linked.Transport(transmit, next)
-	}), nil)
+	return store(t, client(t, shared.Address, via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+		if version := q.URL.Query()["resourceVersion"]; version != nil && (version[0] == "0" || !isWatch(q)) {
+			t.Errorf("%s may be answered from a cache", q.URL)
+		}
+		return linked.Transport(transmit, next).RoundTrip(q)
+	})), nil)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/kubelease"
 )
 
@@ -143,24 +144,21 @@ func TestPermissions(t *testing.T) {
 		user := kubeserver.Users[i]
 		grant(user, without)
 		var err error
-		expected := func() bool {
-			if without == "" {
-				return err == nil
+		shorthand.Eventually(t, fmt.Sprintf("without the verb %q", without), func(context.Context) error { // the server notices a new role after a moment
+			err = everything(user, objectOf(t)+"."+user)
+			switch {
+			case without == "":
+				return err
+			case err != nil && strings.Contains(err.Error(), "needs the verb "+without+" "):
+				return nil
 			}
-			return err != nil && strings.Contains(err.Error(), "needs the verb "+without+" ")
+			return fmt.Errorf("no error names it: %v", err)
+		})
+		if without == "" {
+			continue
 		}
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if err = everything(user, objectOf(t)+"."+user); expected() { // the server notices a new role after a moment
-				break
-			}
-		}
-		switch {
-		case !expected():
-			t.Errorf("without the verb %q: %v", without, err)
-		case without != "":
-			if says(t, err, nil, "on leases", "namespace default", "rbac.yaml"); !permanent(err) {
-				t.Errorf("without %s it is not permanent: %v", without, err)
-			}
+		if says(t, err, nil, "on leases", "namespace default", "rbac.yaml"); !permanent(err) {
+			t.Errorf("without %s it is not permanent: %v", without, err)
 		}
 	}
 }
@@ -172,34 +170,30 @@ func TestCauseOfTheContextIsNoRefusal(t *testing.T) {
 	acquires := func(ctx context.Context, s *kubelease.Store) error {
 		return second(s.Authority().Do(ctx, "job", acquire(idA, time.Minute)))
 	}
+	cause := &lease.LostError{Name: "other", Reason: lease.ErrBroken, Err: context.Canceled}
 	for _, c := range []struct {
+		spec    string // of the object, as in fake
 		hangs   string // the method of the request that gets no answer
 		request func(context.Context, *kubelease.Store) error
 	}{
-		{"GET", acquires}, {"POST", acquires}, {"PUT", acquires},
-		{"GET", func(ctx context.Context, s *kubelease.Store) error { return second(s.Watch(ctx, "job")) }},
-		{"GET", func(ctx context.Context, s *kubelease.Store) (failed error) {
+		{"{}", "GET", acquires}, {"", "POST", acquires}, {"{}", "PUT", acquires},
+		{"{}", "GET", func(ctx context.Context, s *kubelease.Store) error { return second(s.Watch(ctx, "job")) }},
+		{"{}", "GET", func(ctx context.Context, s *kubelease.Store) (failed error) {
 			for _, err := range s.List(ctx, "") {
 				failed = err
 			}
 			return failed
 		}},
 	} {
-		for _, cause := range []error{lease.ErrReleased, &lease.LostError{Name: "other", Reason: lease.ErrBroken, Err: context.Canceled}} {
-			synctest.Test(t, func(t *testing.T) {
-				spec := "{}"
-				if c.hangs == http.MethodPost {
-					spec = ""
-				}
-				s := fake(t, spec, func(q *http.Request) bool { return q.Method == c.hangs })
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(cause) })
-				err := c.request(ctx, s)
-				if lease.CodeOf(err).Refusal() || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
-					t.Errorf("%s, ended because %q: %v, with the code %v", c.hangs, cause, err, lease.CodeOf(err))
-				}
-			})
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := fake(t, c.spec, func(q *http.Request) bool { return q.Method == c.hangs })
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			err := c.request(ctx, s)
+			if lease.CodeOf(err).Refusal() || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
+				t.Errorf("%s: %v, with the code %v", c.hangs, err, lease.CodeOf(err))
+			}
+		})
 	}
 }
 
@@ -225,11 +219,16 @@ func fake(t *testing.T, spec string, hangs func(*http.Request) bool) *kubelease.
 		case spec == "":
 			code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
 		}
-		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: q}, nil
+		return answer(q, code, body), nil
 	})
 	c, err := coordinationclient.NewForConfigAndClient(kubelease.ClientConfig(&rest.Config{Host: "http://fake.test"}), &http.Client{Transport: answers})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return store(t, c, nil)
+}
+
+// answer returns an answer of an API server in JSON.
+func answer(q *http.Request, status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: q}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fencedlease/lease/internal/check/kubeserver"
+	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/kubelease"
 )
 
@@ -86,15 +87,13 @@ func TestCompareFlowSchema(t *testing.T) {
 	if _, err := admin.FlowcontrolV1().FlowSchemas().Create(t.Context(), schema, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; { // until the API server uses the FlowSchema
-		got, err := admin.FlowcontrolV1().FlowSchemas().Get(t.Context(), schema.Name, metav1.GetOptions{})
-		if err == nil && len(got.Status.Conditions) > 0 {
-			break
+	shorthand.Eventually(t, "the API server uses the FlowSchema", func(ctx context.Context) error {
+		got, err := admin.FlowcontrolV1().FlowSchemas().Get(ctx, schema.Name, metav1.GetOptions{})
+		if err == nil && len(got.Status.Conditions) == 0 {
+			err = errors.New("it has no conditions")
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(got, err)
-		}
-	}
+		return err
+	})
 	if failed := measure("with"); failed > 0 {
 		t.Errorf("%d renewals failed", failed)
 	}

@@ -1,7 +1,6 @@
 package kubelease_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/fencedlease/lease"
 	"github.com/fencedlease/lease/internal/fields"
 	"github.com/fencedlease/lease/kubelease"
-	"github.com/fencedlease/lease/session"
 )
 
 // lead writes the lease of a foreign holder to the object, like an elector.
@@ -185,23 +183,5 @@ func TestForeignIdentities(t *testing.T) {
 		if version := get(t, c, name); version.Annotations[kubelease.Annotation] != "" {
 			t.Errorf("the object of %q has a record: %v", w.identity, version.Annotations)
 		}
-	}
-}
-
-// A session that takes over the lease of its owner does not take over that of a foreign holder whose
-// identity is the name of the owner.
-func TestForeignHolderIsNotTakenOver(t *testing.T) {
-	c, name := client(t, shared.Address), objectOf(t)
-	lead(t, c, name, "worker-1", new(int32(60)))
-	s, err := newStore(t).Lease(name, &session.Options{Owner: "worker-1", TakeOver: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close(context.Background())
-	if ok, err := s.Acquire(t.Context()); ok || err != nil {
-		t.Errorf("%v, %v", ok, err)
-	}
-	if h := *get(t, c, name).Spec.HolderIdentity; h != "worker-1" {
-		t.Errorf("the holder is %q", h)
 	}
 }

@@ -69,12 +69,12 @@ func config(address, user string) *rest.Config {
 }
 
 // client makes a client with the rights of an administrator.
-func client(t testing.TB, address string, wrap ...func(http.RoundTripper) http.RoundTripper) coordinationclient.CoordinationV1Interface {
+func client(t testing.TB, address string, wrap ...wrapper) coordinationclient.CoordinationV1Interface {
 	t.Helper()
 	return clientset(t, address, kubeserver.Admin, wrap...).CoordinationV1()
 }
 
-func clientset(t testing.TB, address, user string, wrap ...func(http.RoundTripper) http.RoundTripper) *kubernetes.Clientset {
+func clientset(t testing.TB, address, user string, wrap ...wrapper) *kubernetes.Clientset {
 	t.Helper()
 	c := kubelease.ClientConfig(config(address, user))
 	c.ContentType, c.AcceptContentTypes = "application/json", "application/json" // which the tests can read; openStore has the default
@@ -110,12 +110,29 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// A meter counts the exchanges of a client.
-type meter struct{ n atomic.Int64 }
+// A wrapper wraps the transport of a client. The function via makes one from a function that sends a request.
+type wrapper = func(next http.RoundTripper) http.RoundTripper
+
+func via(f func(next http.RoundTripper, q *http.Request) (*http.Response, error)) wrapper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return trip(func(q *http.Request) (*http.Response, error) { return f(next, q) })
+	}
+}
+
+func isWatch(q *http.Request) bool { return q.URL.Query().Has("watch") }
+
+// A meter counts the exchanges of a client. A watch is neither a read nor a write.
+type meter struct{ n, reads, writes atomic.Int64 }
 
 func (m *meter) wrap(next http.RoundTripper) http.RoundTripper {
 	return trip(func(q *http.Request) (*http.Response, error) {
 		m.n.Add(1)
+		switch {
+		case q.Method != http.MethodGet:
+			m.writes.Add(1)
+		case !isWatch(q):
+			m.reads.Add(1)
+		}
 		return next.RoundTrip(q)
 	})
 }

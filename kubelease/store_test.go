@@ -1,14 +1,12 @@
 package kubelease_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,21 +19,6 @@ import (
 	"github.com/fencedlease/lease/kubelease"
 	"github.com/fencedlease/lease/leasetest/enginetest"
 )
-
-// aboutLeft matches what is left of a lease of 15 s when it is written, some time after the client's read.
-var aboutLeft = regexp.MustCompile(`"left":"1[0-4][.0-9]*s"`)
-
-// A person can read the record in the annotation.
-func TestReadable(t *testing.T) {
-	c, name := client(t, shared.Address), objectOf(t)
-	res := do(t, store(t, c, nil).Authority(), name, acquire(idA, 15*time.Second), 0)
-	object := get(t, c, name)
-	want := fmt.Sprintf(`{"record":{"state":"leased","id":"%s","owner":"worker-1","duration":"15s","left":"15s","epoch":%d},"holder":"worker-1_aaaaaaaa","transitions":1,"uid":"%s"}`,
-		idA, res.Record.Epoch, object.UID)
-	if got := aboutLeft.ReplaceAllString(object.Annotations[kubelease.Annotation], `"left":"15s"`); got != want {
-		t.Errorf("the annotation is %s\nwant %s", got, want)
-	}
-}
 
 // spec holds the fields of the spec of an object, except the times.
 type spec struct {
@@ -93,96 +76,46 @@ func TestSpecTellsTheTruth(t *testing.T) {
 	}
 }
 
-// The Store also works with the largest numbers and the latest times that a record or a spec can hold.
-func TestSpecAtItsLimits(t *testing.T) {
+// A person can read the record in the annotation. A write keeps the fields of the object that this library does
+// not use. The Store also works with the largest numbers and the latest times that a spec can hold.
+func TestObject(t *testing.T) {
 	c, name := client(t, shared.Address), objectOf(t)
 	a := store(t, c, nil).Authority()
-	do(t, a, name, reads, 0)
+	res := do(t, a, name, acquire(idA, 15*time.Second), 0)
 	object := get(t, c, name)
+	want := fmt.Sprintf(`{"record":{"state":"leased","id":"%s","owner":"worker-1","duration":"15s","left":"15s","epoch":%d},"holder":"worker-1_aaaaaaaa","transitions":1,"uid":"%s"}`,
+		idA, res.Record.Epoch, object.UID)
+	// Some time can pass between the client's read and the write.
+	if got := regexp.MustCompile(`"left":"1[0-4][.0-9]*s"`).ReplaceAllString(object.Annotations[kubelease.Annotation], `"left":"15s"`); got != want {
+		t.Errorf("the annotation is %s\nwant %s", got, want)
+	}
+	object.Labels, object.Annotations["example.com/note"], object.Finalizers = map[string]string{"app": "indexer"}, "hello", []string{"example.com/hold"}
 	object.Spec.LeaseTransitions = new(int32(math.MaxInt32))
 	object.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
 	put(t, c, object)
-	do(t, a, name, acquire(idA, time.Minute), 0)
-	do(t, a, name, renew(idA), 0)
-	if s := get(t, c, name).Spec; *s.LeaseTransitions != math.MaxInt32 || s.RenewTime.Year() == 9999 {
-		t.Errorf("%d transitions, renewed at %v", *s.LeaseTransitions, s.RenewTime)
-	}
-}
-
-// A write of the lease keeps the fields of the object that this library does not use.
-func TestOtherFieldsAreKept(t *testing.T) {
-	c, name := client(t, shared.Address), objectOf(t)
-	a := store(t, c, nil).Authority()
-	do(t, a, name, acquire(idA, time.Minute), 0)
-	object := get(t, c, name)
-	object.Labels, object.Annotations["example.com/note"], object.Finalizers = map[string]string{"app": "indexer"}, "hello", []string{"example.com/hold"}
-	put(t, c, object)
 	managed := len(get(t, c, name).ManagedFields)
+	do(t, a, name, acquire(idA, time.Minute), 0)
 	do(t, a, name, renew(idA), 0)
 	do(t, a, name, release(idA), 0)
 	object = get(t, c, name)
 	if object.Labels["app"] != "indexer" || object.Annotations["example.com/note"] != "hello" || len(object.Finalizers) != 1 || len(object.ManagedFields) < managed {
 		t.Errorf("of %+v something is missing", object.ObjectMeta)
 	}
-	t.Logf("%d managed fields before, %d after", managed, len(object.ManagedFields))
+	if s := object.Spec; *s.LeaseTransitions != math.MaxInt32 || s.RenewTime.Year() == 9999 {
+		t.Errorf("%d transitions, renewed at %v", *s.LeaseTransitions, s.RenewTime)
+	}
 }
 
 func TestExchanges(t *testing.T) {
 	var m meter
-	s, other, name := store(t, client(t, shared.Address, m.wrap), nil), newStore(t).Authority(), objectOf(t)
+	s, other, name := store(t, client(t, shared.Address, m.wrap), &kubelease.Options{Names: 1}), newStore(t).Authority(), objectOf(t)
 	shorthand.Exchanges(t, s, other, name, func() int { return int(m.n.Load()) }, 3, 1, 2, 1, 1, 1, 0, 2)
 	do(t, other, name+".other", reads, 0)
 	if n := m.count(func() { do(t, s.Authority(), name+".other", acquire(idA, time.Minute), 0) }); n != 2 {
 		t.Errorf("the acquire of a name that another has made: %d exchanges, want 2", n)
 	}
-}
-
-// If a Store has forgotten an object, the next request takes one more exchange, and still succeeds.
-func TestForgottenObjects(t *testing.T) {
-	var m meter
-	a := store(t, client(t, shared.Address, m.wrap), &kubelease.Options{Names: 1}).Authority()
-	names := []string{objectOf(t) + "1", objectOf(t) + "2"}
-	for _, name := range names {
-		do(t, a, name, acquire(idA, time.Minute), 0)
-	}
-	if n := m.count(func() {
-		for _, name := range names {
-			do(t, a, name, renew(idA), 0)
-		}
-	}); n != 4 {
-		t.Errorf("%d exchanges for two renewals", n)
-	}
-}
-
-// Load, Watch and List read from etcd, and never from the cache of the API server.
-func TestReadsAreFresh(t *testing.T) {
-	var urls []string
-	var mu sync.Mutex
-	s := store(t, client(t, shared.Address, func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if url := q.URL.String(); !strings.Contains(url, "continue=") { // not of the pages after the first
-				urls = append(urls, q.Method+" "+url)
-			}
-			return next.RoundTrip(q)
-		})
-	}), nil)
-	name := objectOf(t)
-	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
-	_, err := s.Watch(t.Context(), name)
-	for _, listed := range s.List(t.Context(), name) {
-		err = errors.Join(err, listed)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if err != nil || len(urls) != 6 {
-		t.Errorf("%d exchanges: %q, %v", len(urls), urls, err)
-	}
-	for _, url := range urls {
-		if strings.Contains(url, "resourceVersion=") && !strings.Contains(url, "watch=true") || strings.Contains(url, "resourceVersion=0") {
-			t.Errorf("%s may be answered from a cache", url)
-		}
+	if n := m.count(func() { do(t, s.Authority(), name, renew(idB), 0) }); n != 2 {
+		t.Errorf("the renewal of a name that the Store has forgotten: %d exchanges, want 2", n)
 	}
 }
 
@@ -220,18 +153,15 @@ func TestWatchAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "--watch-cache=false") // so that the API server asks etcd for the version
 	compact := false
-	c := client(t, server.Address, func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			if compact && q.URL.Query().Get("watch") == "true" {
-				compact = false
-				if err := forget(server, next, q); err != nil {
-					return nil, err
-				}
+	s := store(t, client(t, server.Address, via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+		if compact && isWatch(q) {
+			compact = false
+			if err := forget(server, next, q); err != nil {
+				return nil, err
 			}
-			return next.RoundTrip(q)
-		})
-	})
-	s := store(t, c, nil)
+		}
+		return next.RoundTrip(q)
+	})), nil)
 	name := objectOf(t)
 	do(t, s.Authority(), name, acquire(idA, time.Minute), 0)
 	compact = true
@@ -271,22 +201,19 @@ func TestListAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	pages := 0
-	c := client(t, server.Address, func(next http.RoundTripper) http.RoundTripper {
-		return trip(func(q *http.Request) (*http.Response, error) {
-			if query := q.URL.Query(); query.Has("limit") {
-				if pages++; pages == 2 {
-					if err := forget(server, next, q); err != nil {
-						return nil, err
-					}
+	s := store(t, client(t, server.Address, via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+		if query := q.URL.Query(); query.Has("limit") {
+			if pages++; pages == 2 {
+				if err := forget(server, next, q); err != nil {
+					return nil, err
 				}
-				query.Set("limit", "3")
-				q = q.Clone(q.Context())
-				q.URL.RawQuery = query.Encode()
 			}
-			return next.RoundTrip(q)
-		})
-	})
-	s := store(t, c, nil)
+			query.Set("limit", "3")
+			q = q.Clone(q.Context())
+			q.URL.RawQuery = query.Encode()
+		}
+		return next.RoundTrip(q)
+	})), nil)
 	a := s.Authority()
 	const leases = 10
 	for i := range leases {
@@ -321,19 +248,17 @@ func TestLostAnswers(t *testing.T) {
 		{renew(idA), true, cut, 0}, {renew(idA), false, cut, 0}, {acquire(idA, time.Minute), true, busy, 2},
 	} {
 		lost, writes := false, 0
-		lose := func(next http.RoundTripper) http.RoundTripper {
-			return trip(func(q *http.Request) (*http.Response, error) {
-				if !lost || q.Method != http.MethodPut {
-					return next.RoundTrip(q)
+		lose := via(func(next http.RoundTripper, q *http.Request) (*http.Response, error) {
+			if !lost || q.Method != http.MethodPut {
+				return next.RoundTrip(q)
+			}
+			if writes++; c.applied {
+				if res, err := next.RoundTrip(q); err == nil {
+					res.Body.Close()
 				}
-				if writes++; c.applied {
-					if res, err := next.RoundTrip(q); err == nil {
-						res.Body.Close()
-					}
-				}
-				return c.answer(q)
-			})
-		}
+			}
+			return c.answer(q)
+		})
 		var m meter
 		a, name := store(t, client(t, shared.Address, lose, m.wrap), nil).Authority(), fmt.Sprint(objectOf(t), i)
 		before := do(t, a, name, acquire(idA, time.Minute), 0)
