@@ -11,22 +11,9 @@
 //
 // Each lease is a small object. The Store reads the object with a GET request. To replace the object, the
 // Store sends a PUT request with the header If-Match, which contains the ETag from the last read. S3 is
-// consistent: a read returns what the last write has written. Each write contains a random text, because
-// objects with equal contents would have equal ETags. A write has one of three results:
-//
-//   - It is granted.
-//   - It is refused with the status 412, 409 (another write is in progress) or 404 (the object was deleted).
-//     Because a proxy may have sent the request twice, the Store then reads the object. An object lists its
-//     last writes, so the Store sees whether its own write was carried out.
-//   - Its outcome is unknown, because there was no answer in time, the connection broke, or the status was
-//     500 or above. This includes 503 (Slow Down), because S3 does not promise that such a request was not
-//     carried out.
-//
-// The Store turns off the retries of the SDK, because a retry after a lost answer would be refused although
-// the first write was granted. A Session tries again by itself. Before its first write, a Store checks that
-// the service supports both conditions. If not, the Store returns a [*lease.PermanentError], because such a
-// service would grant the same lease to several processes. The check cannot recognize a service that compares
-// and writes in two steps.
+// consistent: a read returns what the last write has written. A write is refused with the status 412, 409
+// (another write is in progress) or 404 (the object was deleted). README.md says when the outcome of a write is
+// unknown, and which services support such writes.
 //
 // # Watches
 //

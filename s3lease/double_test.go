@@ -19,9 +19,9 @@ import (
 
 // A double is a bucket of S3 in memory, with the conditions of a read and a write, and short pages of a list.
 type double struct {
-	addr     string                                   // of the server
-	harm     atomic.Pointer[func(*http.Request) harm] // decides what happens to a request; nil: nothing
-	ignores  string                                   // a header that the service ignores
+	addr     string                   // of the server
+	harm     func(*http.Request) harm // decides what happens to a request
+	ignores  string                   // a header that the service ignores
 	requests atomic.Int64
 	writes   atomic.Int64 // that were granted
 	between  func()       // what happens before a repeated request arrives again
@@ -50,7 +50,7 @@ const (
 )
 
 func newDouble(t testing.TB) (d *double, url string) {
-	d = &double{objects: map[string]stored{}, between: func() {}}
+	d = &double{objects: map[string]stored{}, harm: func(*http.Request) harm { return nothing }, between: func() {}}
 	s := httptest.NewServer(d)
 	t.Cleanup(s.Close)
 	d.addr = s.Listener.Addr().String()
@@ -59,26 +59,24 @@ func newDouble(t testing.TB) (d *double, url string) {
 
 // harmed lets something happen to one of so many requests.
 func (d *double) harmed(every int) {
-	d.harms(func(*http.Request) harm {
+	d.harm = func(*http.Request) harm {
 		if rand.IntN(every) > 0 {
 			return nothing
 		}
 		return harm(1 + rand.IntN(int(failed)))
-	})
+	}
 }
 
 // harmWrites lets something happen to the next writes.
 func (d *double) harmWrites(what harm, writes int64) {
 	var n atomic.Int64
-	d.harms(func(r *http.Request) harm {
+	d.harm = func(r *http.Request) harm {
 		if r.Method == http.MethodPut && n.Add(1) <= writes {
 			return what
 		}
 		return nothing
-	})
+	}
 }
-
-func (d *double) harms(f func(*http.Request) harm) { d.harm.Store(&f) }
 
 // remove deletes the object of the lease "job", as a person could. Two seconds pass.
 func (d *double) remove() error {
@@ -98,10 +96,7 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has given up before all of it was sent
 	}
-	what := nothing
-	if f := d.harm.Load(); f != nil {
-		what = (*f)(r)
-	}
+	what := d.harm(r)
 	switch what {
 	case slow:
 		time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond) // a real network

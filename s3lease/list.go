@@ -27,18 +27,18 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 				return err
 			}
 			for some := range slices.Chunk(page.Contents, mostRequests) {
-				found := make([]listed, len(some))
+				found, errs := make([]engine.NamedEntry, len(some)), make([]error, len(some))
 				var reading sync.WaitGroup
 				for i, o := range some {
-					reading.Go(func() { found[i] = b.list(ctx, strings.TrimPrefix(aws.ToString(o.Key), b.prefix)) })
+					reading.Go(func() { found[i], errs[i] = b.list(ctx, strings.TrimPrefix(aws.ToString(o.Key), b.prefix)) })
 				}
 				reading.Wait()
-				for _, l := range found {
+				for i, e := range found {
 					switch {
-					case l.err != nil && l.Name == "":
-						return l.err
-					case l.Name == "", !strings.HasPrefix(l.Name, prefix):
-					case !yield(l.NamedEntry, l.err):
+					case errs[i] != nil && e.Name == "":
+						return errs[i]
+					case e.Name == "", !strings.HasPrefix(e.Name, prefix):
+					case !yield(e, errs[i]):
 						return nil
 					}
 				}
@@ -48,26 +48,20 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[engine.Name
 	})
 }
 
-type listed struct {
-	engine.NamedEntry
-	err error
-}
-
 // The method list reads one object. The result has no name if the key is not that of a lease, or if the object
 // was deleted in the meantime.
-func (b *backend) list(ctx context.Context, key string) (l listed) {
+func (b *backend) list(ctx context.Context, key string) (engine.NamedEntry, error) {
 	name, short := nameOf(key)
 	if !short && !strings.Contains(key, "=_") {
-		return l
+		return engine.NamedEntry{}, nil
 	}
 	var o object
-	l.err = b.gate.Do(ctx, engine.Request{}, func() (err error) {
+	err := b.gate.Do(ctx, engine.Request{}, func() (err error) {
 		o, err = b.get(ctx, key)
 		return err
 	})
-	if lease.CodeOf(l.err) == lease.ErrCorrupt {
+	if lease.CodeOf(err) == lease.ErrCorrupt {
 		o.Name = name
 	}
-	l.NamedEntry = engine.NamedEntry{Name: o.Name, Entry: o.entry()}
-	return l
+	return engine.NamedEntry{Name: o.Name, Entry: o.entry()}, err
 }

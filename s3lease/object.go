@@ -105,8 +105,16 @@ func (b *backend) get(ctx context.Context, key string) (object, error) {
 	if err != nil {
 		return object{}, b.describeError("read object", key, err)
 	}
-	o, err := decode(data)
-	if err == nil && (keyOf(o.Name) != key || aws.ToString(out.ETag) == "" || out.LastModified == nil) {
+	var o object
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	switch err = d.Decode(&o); {
+	case err != nil:
+	case !json.Valid(data):
+		err = errors.New("more than one JSON object")
+	case len(o.Write) < markLength || len(o.Before)%markLength != 0 || o.Revision < 0 || (o.Lease == nil) != (o.Revision == 0):
+		err = errors.New("a member is missing or wrong")
+	case keyOf(o.Name) != key || aws.ToString(out.ETag) == "" || out.LastModified == nil:
 		err = fmt.Errorf("it has the name %q, and a wrong key, no ETag or no time", o.Name)
 	}
 	if err != nil {
@@ -116,18 +124,6 @@ func (b *backend) get(ctx context.Context, key string) (object, error) {
 		o.Revision = max(1, out.LastModified.UnixMilli())
 	}
 	return o, nil
-}
-
-func decode(data []byte) (o object, err error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&o); err == nil && (len(o.Write) < markLength || len(o.Before)%markLength != 0 || o.Revision < 0 || (o.Lease == nil) != (o.Revision == 0)) {
-		err = errors.New("a member is missing or wrong")
-	}
-	if _, more := d.Token(); err == nil && more != io.EOF {
-		err = errors.New("more than one JSON object")
-	}
-	return o, err
 }
 
 // The method put writes an object, on condition that the ETag of the current object equals the parameter old.

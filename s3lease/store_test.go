@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/fencedlease/lease/internal/check/linked"
 	"github.com/fencedlease/lease/internal/check/shorthand"
 	"github.com/fencedlease/lease/leasetest"
 	"github.com/fencedlease/lease/leasetest/enginetest"
@@ -96,7 +97,7 @@ func conform(t *testing.T, url string, unit time.Duration) {
 // overLink returns a function that opens a store whose requests go through a function.
 func overLink(url string) func(testing.TB, leasetest.Transmit) enginetest.Store {
 	return func(t testing.TB, transmit leasetest.Transmit) enginetest.Store {
-		return newStore(t, url, linked(transmit))
+		return newStore(t, url, through(transmit))
 	}
 }
 
@@ -110,15 +111,9 @@ func write(t testing.TB, url, name, data string) {
 	}
 }
 
-// linked sends the requests of a client through transmit.
-type linked leasetest.Transmit
-
-func (l linked) Do(r *http.Request) (res *http.Response, err error) {
-	lost := l(r.Context(), func() error {
-		res, err = http.DefaultClient.Do(r)
-		return err
-	})
-	return res, cmp.Or(lost, err)
+// through returns a client that sends its requests through transmit.
+func through(transmit leasetest.Transmit) aws.HTTPClient {
+	return &http.Client{Transport: linked.Transport(transmit, http.DefaultTransport)}
 }
 
 // SPEC A2, A4: histories are linearizable by the clocks of the clients.
