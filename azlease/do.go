@@ -118,11 +118,7 @@ func (o operation) errorOf(a lease.Action, err error) error {
 	if code := refusalOf(a, err); code != 0 {
 		return code
 	}
-	return o.describeError(a.String(), err)
-}
-
-func (o operation) describeError(what string, err error) error {
-	return describeError(what, o.client.NewBlobClient(o.name).URL(), err)
+	return describeError(a.String(), o.client.NewBlobClient(o.name).URL(), err)
 }
 
 // heldResult returns the result for a lease that was just granted or renewed for g.duration.

@@ -37,7 +37,7 @@ func (o operation) acquire(req lease.Request) (lease.Result, error) {
 	answer, err := o.leases.AcquireLease(o.ctx, seconds, nil)
 	for n := 0; serviceCode(err) == codeBlobNotFound && n < maxTries; n++ {
 		if err := o.create(); err != nil {
-			return lease.Result{}, o.describeError("create", err)
+			return lease.Result{}, describeError("create", o.client.NewBlobClient(o.name).URL(), err)
 		}
 		answer, err = o.leases.AcquireLease(o.ctx, seconds, nil)
 	}
