@@ -26,7 +26,7 @@ import (
 var service = flag.String("s3.url", "", "test the service of this bucket, such as s3://BUCKET/PREFIX?region=REGION")
 
 var (
-	idA, idB       = shorthand.IDA, shorthand.IDB
+	idA            = shorthand.IDA
 	acquire, renew = shorthand.Acquire, shorthand.Renew
 	do             = shorthand.Do
 )

@@ -188,7 +188,7 @@ func (c *counter) sent() []string {
 func what(r *http.Request) string {
 	switch comp := r.URL.Query().Get("comp"); {
 	case comp == "lease":
-		return strings.Join(r.Header["x-ms-lease-action"], "") // the SDK does not use canonical names
+		return strings.Join(r.Header[strings.ToLower("X-Ms-Lease-Action")], "") // the SDK does not use canonical names
 	case comp != "":
 		return r.Method + " " + comp
 	}
