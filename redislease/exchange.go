@@ -49,6 +49,9 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 		pass = pass.Renewed(renewed(answers))
 	}
 	pass.Leave(!failed)
+	if !failed {
+		s.servers.answered(server)
+	}
 	silent := s.end(server, sent, execErr, failed)
 	policy := s.checked(l, info)
 	misplaced := wrongServer(execErr)
@@ -71,7 +74,7 @@ func (s *Store) exchange(ctx context.Context, pass engine.Pass, all []request) [
 		}
 	}
 	if misplaced || silent {
-		s.retire(s.servers.failOver(ctx, server), misplaced)
+		s.retire(s.servers.failOver(ctx, server, !misplaced && timedOut(execErr)), misplaced)
 	}
 	if _, many := s.servers.(cluster); many && silent {
 		for k := range l.queues {
@@ -112,9 +115,9 @@ func (s *Store) use(server *redis.Client) *redis.Client {
 
 // The method end is called when an exchange of a client has ended. If the client was replaced and this was
 // its last exchange, the method closes the client. The result is true if the Store must leave the server,
-// because this exchange was not answered. But if the exchange has only timed out, and the server has answered
-// another exchange after this one was sent, the result is false, because the server is only slow, and a new
-// connection would make it slower.
+// because this exchange was not answered. But if the exchange has only timed out, the result is false in two
+// cases: if its time was so short that the server may only be far away, and if the server has answered another
+// exchange after this one was sent. Such a server is only slow, and a new connection would make it slower.
 func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool) (silent bool) {
 	s.mu.Lock()
 	u := s.uses[server]
@@ -122,7 +125,7 @@ func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool
 	if !failed {
 		u.answered = time.Now()
 	}
-	silent = failed && (!timedOut(err) || u.answered.Before(sent))
+	silent = failed && (!timedOut(err) || time.Since(sent) >= leastWait && u.answered.Before(sent))
 	if u.underWay == 0 {
 		delete(s.uses, server)
 	}
@@ -133,6 +136,9 @@ func (s *Store) end(server *redis.Client, sent time.Time, err error, failed bool
 	}
 	return silent
 }
+
+// leastWait is how long a request must have waited in vain before the Store leaves the server.
+const leastWait = 250 * time.Millisecond
 
 func timedOut(err error) bool {
 	var t net.Error

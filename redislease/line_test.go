@@ -40,7 +40,7 @@ func TestOldAddressesAreForgotten(t *testing.T) {
 		defer close(answer)
 		load := func(at string) {
 			addr.Store(at)
-			s.servers.failOver(t.Context(), nil) // reads the address
+			s.servers.failOver(t.Context(), nil, false) // reads the address
 			synctest.Wait()
 			go s.Load(context.Background(), "x")
 			time.Sleep(forgetAfter + time.Second)

@@ -1,6 +1,7 @@
 package redislease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,13 @@ type servers interface {
 	// replaced.
 	current(server *redis.Client) *redis.Client
 
-	// failOver must be called after a server did not answer, or answered that it must not carry out the
-	// request. If failOver replaces the client of that server, it returns the old client, which the caller
-	// must close.
-	failOver(ctx context.Context, server *redis.Client) (old *redis.Client)
+	// answered must be called after each answer of a server.
+	answered(server *redis.Client)
+
+	// failOver must be called after a server did not answer in time (slow is true), broke the connection, or
+	// answered that it must not carry out the request. If failOver replaces the client of that server, it
+	// returns the old client, which the caller must close.
+	failOver(ctx context.Context, server *redis.Client, slow bool) (old *redis.Client)
 
 	// If it is time to check for a new primary, the method check returns a function, which the caller must
 	// then call. This call can take long. If there is a new primary, the call returns the client of the old
@@ -45,8 +49,9 @@ type servers interface {
 // newServers makes new connections to the servers of the given client, with the same options, except that the
 // connections never send a command twice. By default, go-redis sends a command again when a connection
 // breaks. If the server had already applied a swap, the second attempt would report a conflict, although a
-// conflict must mean that the swap was not applied.
-func newServers(client redis.UniversalClient, check func(context.Context, *redis.Conn) error) (servers, error) {
+// conflict must mean that the swap was not applied. The parameter wait is how long a server may wait for its
+// replicas; it is 0 if there are none.
+func newServers(client redis.UniversalClient, wait time.Duration, check func(context.Context, *redis.Conn) error) (servers, error) {
 	connect := func(f func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 		return func(ctx context.Context, conn *redis.Conn) error {
 			if f != nil {
@@ -62,12 +67,13 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 		if c != nil {
 			o := storeOptions(c.Options())
 			o.OnConnect = connect(o.OnConnect)
-			return newSingle(o), nil
+			return newSingle(o, wait), nil
 		}
 	case *redis.ClusterClient:
 		if c != nil {
 			o := *c.Options()
 			o.MaxRetries, o.ContextTimeoutEnabled, o.PipelinePoolSize, o.OnConnect = -1, true, -1, connect(o.OnConnect)
+			o.ReadTimeout = readTimeout(o.ReadTimeout, wait)
 			o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 			o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 			o.NewClient = boundTopology(o.NewClient)
@@ -75,6 +81,15 @@ func newServers(client redis.UniversalClient, check func(context.Context, *redis
 		}
 	}
 	return nil, &lease.FieldError{Field: "New.client", Value: fmt.Sprintf("%T", client), Bound: "must be a *redis.Client or a *redis.ClusterClient, and not nil", Code: lease.ErrOption}
+}
+
+// readTimeout returns the ReadTimeout of a client. It is at least the given one, and leaves a server enough time
+// to wait for its replicas.
+func readTimeout(given, wait time.Duration) time.Duration {
+	if given < 0 || wait == 0 {
+		return given
+	}
+	return max(cmp.Or(given, 3*time.Second), wait+time.Second) // 3 s is the default of go-redis
 }
 
 // storeOptions returns a copy of a client's options, changed so that the connections of a Store respect
@@ -126,11 +141,14 @@ func (topologyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 // client to failoverAddr.
 const failoverAddr = "FailoverClient"
 
-// The constant replaceEvery is the shortest time between two replacements of a client. The constant askEvery
-// is the shortest time between two requests to the sentinels for the primary.
+// The constant replaceEvery is the shortest time between two replacements of a client. A new client that no
+// server has answered yet is not replaced for connectPatience if its requests only time out: it could still be
+// connecting, over a slow network. The constant askEvery is the shortest time between two requests to the
+// sentinels for the primary.
 const (
-	replaceEvery = 100 * time.Millisecond
-	askEvery     = time.Second
+	replaceEvery    = 100 * time.Millisecond
+	connectPatience = 3 * time.Second
+	askEvery        = time.Second
 )
 
 // The type single implements the interface servers for one server, whose address can come from a sentinel. A
@@ -145,6 +163,7 @@ type single struct {
 	mu       sync.Mutex
 	client   *redis.Client
 	replaced time.Time
+	answers  bool // whether a server has answered the client
 	asked    time.Time
 	asking   bool      // a check is under way
 	dials    int       // attempts to connect through the sentinels that are under way
@@ -160,7 +179,7 @@ type single struct {
 // another sentinel.
 const dialPatience = time.Minute
 
-func newSingle(o *redis.Options) *single {
+func newSingle(o *redis.Options, wait time.Duration) *single {
 	s := &single{options: o, connect: redis.NewClient}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if dial := o.Dialer; o.Addr == failoverAddr {
@@ -179,6 +198,7 @@ func newSingle(o *redis.Options) *single {
 			return conn, err
 		}
 	}
+	o.ReadTimeout = readTimeout(o.ReadTimeout, wait)
 	s.client = s.connect(o)
 	return s
 }
@@ -216,10 +236,20 @@ func (s *single) serverAt(context.Context, string) (*redis.Client, error) {
 
 var errOneOfCluster = errors.New("the server is one of a cluster: make the store with a redis.ClusterClient")
 
-func (s *single) failOver(_ context.Context, server *redis.Client) *redis.Client {
+func (s *single) answered(server *redis.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if server != s.client || time.Since(s.replaced) < replaceEvery {
+	s.answers = s.answers || server == s.client
+}
+
+func (s *single) failOver(_ context.Context, server *redis.Client, slow bool) *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	patience := replaceEvery
+	if slow && !s.answers {
+		patience = connectPatience
+	}
+	if server != s.client || time.Since(s.replaced) < patience {
 		return nil
 	}
 	return s.replace()
@@ -227,7 +257,7 @@ func (s *single) failOver(_ context.Context, server *redis.Client) *redis.Client
 
 // replace makes a new client and returns the old one. The caller must hold s.mu.
 func (s *single) replace() (old *redis.Client) {
-	old, s.client, s.replaced, s.stale = s.client, s.connect(s.options), time.Now(), false
+	old, s.client, s.replaced, s.answers, s.stale = s.client, s.connect(s.options), time.Now(), false, false
 	return old
 }
 
@@ -299,7 +329,9 @@ func (c cluster) all(ctx context.Context) (all []*redis.Client, err error) {
 
 func (c cluster) current(server *redis.Client) *redis.Client { return server }
 
-func (c cluster) failOver(ctx context.Context, _ *redis.Client) *redis.Client {
+func (c cluster) answered(*redis.Client) {}
+
+func (c cluster) failOver(ctx context.Context, _ *redis.Client, _ bool) *redis.Client {
 	c.client.ReloadState(ctx)
 	return nil
 }

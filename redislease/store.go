@@ -126,7 +126,11 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	s := &Store{options: options, floor: lowest, memory: engine.NewMemory(options.Names), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		lines: map[string]*line{}, uses: map[*redis.Client]*use{}}
 	s.clock.Server, s.clock.Most = "Redis", options.Names
-	if s.servers, err = newServers(client, s.checkNew); err != nil {
+	wait := options.ReplicaTimeout
+	if options.Replicas == 0 {
+		wait = 0
+	}
+	if s.servers, err = newServers(client, wait, s.checkNew); err != nil {
 		return nil, err
 	}
 	s.authority = engine.NewAuthority(s, s.renew, s.memory)
