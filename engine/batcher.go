@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -193,7 +194,7 @@ func (b *Batcher[Q, A]) sendNext() {
 	// the next ones.
 	sent := time.Now()
 	left := last.Sub(sent)
-	if !pass.probe {
+	if !pass.probe && left < math.MaxInt64/2 {
 		left += left / 2
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), left)

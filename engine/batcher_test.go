@@ -404,3 +404,27 @@ func TestBatcherReturns(t *testing.T) {
 		b.wantAnswers(t, "sent c")
 	})
 }
+
+// A caller with a deadline in centuries does no harm to those whose requests are sent with its own.
+func TestBatcherWithAFarDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Batcher[string, string]{Kind: Request{Urgent: true, Renewals: 1}, Gate: NewGate(4), Few: 1, Most: 10}
+		b.Send = func(ctx context.Context, pass Pass, all []string) ([]string, error) {
+			defer pass.Leave(true)
+			time.Sleep(time.Second)
+			return all, ctx.Err()
+		}
+		var all sync.WaitGroup
+		for i, patience := range []time.Duration{5 * time.Second, 5 * time.Second, 250 * 365 * 24 * time.Hour} {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := b.Do(ctx, fmt.Sprint(i), "x"); err != nil {
+					t.Errorf("a caller that waits for %v: %v", patience, err)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+	})
+}

@@ -135,15 +135,21 @@ func (f *flow) send(now time.Time, w *waiter) {
 	f.count(w.urgent, 1)
 }
 
-func (f *flow) over(urgent bool) { f.count(urgent, -1) }
+// If the last request has ended before the server was silent, the silence does not begin. Otherwise the time
+// without requests after a canceled request would count.
+func (f *flow) over(now time.Time, urgent bool) {
+	if f.count(urgent, -1); f.underWay == 0 && !f.silent(now) {
+		f.unanswered = time.Time{}
+	}
+}
 
 // takeBack must be called instead of over if the request was not sent after all.
-func (f *flow) takeBack(urgent bool) {
+func (f *flow) takeBack(now time.Time, urgent bool) {
 	if f.last.Equal(f.unanswered) {
 		f.unanswered = time.Time{}
 	}
 	f.last = time.Time{} // the next probe need not wait
-	f.over(urgent)
+	f.over(now, urgent)
 }
 
 func (f *flow) count(urgent bool, n int) {
@@ -165,7 +171,7 @@ func (f *flow) giveUp(w *waiter) bool {
 // The method leave must be called when a request has ended. It adapts the limit, and sends the next requests.
 // The parameter early is true if the request has failed although its caller was still waiting.
 func (f *flow) leave(now, sent time.Time, urgent, answered, early bool) {
-	f.over(urgent)
+	f.over(now, urgent)
 	switch {
 	case answered:
 		f.answered, f.unanswered = now, time.Time{}

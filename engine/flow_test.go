@@ -161,6 +161,9 @@ func TestFlowIsAsPlain(t *testing.T) {
 				if i := pick("under way"); i >= 0 {
 					w, r := waiters[i], p.all[i]
 					states[w], r.state = "over", "over"
+					if p.count("under way", true)+p.count("under way", false) == 0 && !p.silent(now) {
+						p.since = nil
+					}
 					early := rapid.Bool().Draw(t, "early")
 					f.leave(now, sent[w], w.urgent, false, early)
 					if p.answered.Before(r.sent) && p.cut.Before(r.sent) {

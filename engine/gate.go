@@ -34,8 +34,8 @@ type Gate struct {
 	flow flow
 	room room
 
-	behind int  // the number of Batchers whose waiting renewals fill a request
-	timed  bool // whether a timer will call ring
+	behind int       // the number of Batchers whose waiting renewals fill a request
+	rings  time.Time // when a timer will call ring; zero if there is none
 }
 
 // NewGate returns a Gate that allows at most the given number of requests to run at the same time. NewGate
@@ -144,8 +144,9 @@ func (g *Gate) Enter(ctx context.Context, r Request) (Pass, error) {
 // wake arranges that the waiting requests are looked at when the next probe may be sent. The caller holds the
 // lock.
 func (g *Gate) wake(now time.Time) {
-	if left := g.flow.untilProbe(now); left > 0 && g.flow.waiting() && !g.timed {
-		g.timed = true
+	left := g.flow.untilProbe(now)
+	if due := now.Add(left); left > 0 && g.flow.waiting() && (g.rings.IsZero() || due.Before(g.rings)) {
+		g.rings = due
 		time.AfterFunc(left, g.ring)
 	}
 }
@@ -154,7 +155,7 @@ func (g *Gate) wake(now time.Time) {
 func (g *Gate) ring() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.timed = false
+	g.rings = time.Time{}
 	now := time.Now()
 	g.flow.pass(now)
 	g.wake(now)
@@ -163,7 +164,7 @@ func (g *Gate) ring() {
 // The method takeBack tells the flow that a request was not sent after all. The caller holds the lock.
 func (g *Gate) takeBack(urgent bool) {
 	now := time.Now()
-	g.flow.takeBack(urgent)
+	g.flow.takeBack(now, urgent)
 	g.flow.pass(now)
 	g.wake(now)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +119,65 @@ func TestGateSendsProbes(t *testing.T) {
 			if _, err := g.Enter(ctx, Request{}); err != nil || time.Since(began) != want {
 				t.Errorf("request %d: %v after %v, want %v", i, err, time.Since(began), want)
 			}
+		}
+	})
+}
+
+// Requests that were canceled or not sent, and the time without requests that follows, are no silence of the server.
+func TestGateIsNotSilentWhileIdle(t *testing.T) {
+	for name, end := range map[string]func(Pass){"canceled": func(p Pass) { p.Leave(false) }, "not sent": Pass.abandon} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGate(8)
+			ctx, cancel := context.WithCancel(t.Context())
+			var passes []Pass
+			for range 3 {
+				p, err := g.Enter(ctx, Request{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				passes = append(passes, p)
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+			for _, p := range passes {
+				end(p)
+			}
+			time.Sleep(time.Hour)
+			if g.silent() {
+				t.Errorf("the server is silent after requests that were %s", name)
+			}
+		})
+	}
+}
+
+// If callers wait for a shorter time than those before, the next probe is sent sooner.
+func TestGateSendsTheNextProbeSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(8)
+		enter := func(patience time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := g.Enter(ctx, Request{Urgent: true})
+			return err
+		}
+		for range 2 { // the second one is a probe
+			time.Sleep(16 * time.Minute)
+			if err := enter(time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var sent atomic.Int32
+		for range 200 {
+			go func() {
+				if enter(5*time.Second) == nil {
+					sent.Add(1)
+				}
+			}()
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		if sent.Load() == 0 {
+			t.Error("no request of 5 s was sent within 20 s")
 		}
 	})
 }
