@@ -14,7 +14,7 @@ const pageSize = 500
 
 // listSQL returns a page of rows, sorted by name.
 const listSQL = `
-select l.state, l.owner, l.id, l.epoch, l.duration, l.until, l.nanos, l.changed, ` + clockSQL + `, l.name
+select ` + stateSQL + `, l.owner, l.id, l.epoch, l.duration, l.until, l.nanos, l.changed, ` + clockSQL + `, l.name
 from (select lease_writable()) w, lease_row l where l.name > ? and l.name >= ? order by l.name limit ?`
 
 // List returns the leases whose names begin with prefix, sorted by the bytes of their names. It reads 500
@@ -32,9 +32,6 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, 
 				var name string
 				if err := scanRow(&r, scan, &name); err != nil {
 					return err
-				}
-				if r.State == "" {
-					r.State = "empty" // an empty one would say that there is no row
 				}
 				snap, err := s.snapshot(name, r)
 				page = append(page, engine.Listed{Entry: engine.ListEntry(name, snap), Err: err})

@@ -50,10 +50,12 @@ func (s *Store) renewMany(ctx context.Context, pass engine.Pass, all []renewal) 
 	}
 	text, _ := json.Marshal(wanted) // cannot fail for strings and numbers
 	var answer string
+	answered := false
+	defer func() { pass.Leave(answered) }() // also if the driver panics
 	err := s.send(ctx, func(c *sql.Conn) error {
 		return c.QueryRowContext(ctx, "call lease_renew(?)", string(text)).Scan(&answer)
 	})
-	pass.Leave(ctx.Err() == nil && !errors.Is(err, errNoConnection))
+	answered = ctx.Err() == nil && !errors.Is(err, errNoConnection)
 	if err != nil {
 		return nil, err
 	}

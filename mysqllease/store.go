@@ -131,12 +131,16 @@ func (s *Store) Limits() lease.Limits { return s.limits }
 // is running, which is after the statement has locked the row.
 const clockSQL = `timestampdiff(microsecond, '1970-01-01', sysdate(6))`
 
+// stateSQL is the state of a row. In an [engine.Row], an empty state means that there is no row. If a person has
+// written an empty state, stateSQL is therefore another text, which is no state either.
+const stateSQL = `case l.state when '' then 'empty' else l.state end`
+
 // The query loadSQL waits until no other transaction has locked the row, because the other transaction may
 // have renewed the lease in time but not committed the renewal yet. Without the wait, Load could report such
 // a lease as expired. A read-only server refuses the query, because a replica could answer with an outdated
 // record.
 const loadSQL = `
-select coalesce(l.state, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
+select coalesce(` + stateSQL + `, ''), coalesce(l.owner, ''), coalesce(l.id, ''), coalesce(l.epoch, f.epoch), coalesce(l.duration, 0),
 	l.until, coalesce(l.nanos, 0), coalesce(l.changed, f.changed), ` + clockSQL + `
 from lease_floor f left join lease_row l on l.name = ? where f.one = 1 and lease_writable() lock in share mode`
 

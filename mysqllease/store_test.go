@@ -116,7 +116,7 @@ func TestList(t *testing.T) {
 		values = append(values, fmt.Sprintf("('list/%d', 'leased', 'me', 4e15, 1000, 7, '%v')", i+1, idA))
 	}
 	shared.exec(t, database, "insert into lease_row (name, state, owner, until, duration, epoch, id) values "+strings.Join(values, ", "))
-	shared.exec(t, database, "insert into lease_row (name, state) values ('list/777/corrupt', 'leased'), ('lisu', 'available')")
+	shared.exec(t, database, "insert into lease_row (name, state) values ('list/777/corrupt', 'leased'), ('list/777/corrupt too', ''), ('lisu', 'available')")
 	seen, corrupt, last := 0, 0, ""
 	for e, err := range s.List(t.Context(), "list/") {
 		if e.Name <= last || !strings.HasPrefix(e.Name, "list/") {
@@ -129,9 +129,11 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if seen != 1234 || corrupt != 1 {
+	if seen != 1234 || corrupt != 2 {
 		t.Errorf("%d entries and %d errors", seen, corrupt)
 	}
+	_, err := s.Load(t.Context(), "list/777/corrupt too")
+	says(t, err, lease.ErrCorrupt, "list/777/corrupt too", "delete it")
 }
 
 // SPEC S2, S3: an operator can change rows by hand. No token falls, and no version recurs.
