@@ -30,6 +30,7 @@ var plantedBugs = [][4]string{
 	{"the place in the queue stays during the work", "run.go", "			r.waiting = nil\n			r.leaving.Go(func() { _ = waiting.End(ctx) })\n", "			_ = waiting\n"},
 	{"Run does not leave the queue", "run.go", "	if r.waiting != nil {\n		_ =", "	if false {\n		_ ="},
 	{"excess slots stay after a failed SetN", "slots.go", "	s.excess.Store(true)\n", ""},
+	{"SetN announces nothing", "announce.go", "	return a.lease.Show(ctx, ownerOf(s.o.Session.Owner, me))", "	return nil"},
 	{"the announcement stays", "announce.go", "		_ = a.lease.End(ctx)\n", ""},
 	{"watches begin again at each poll", "watches.go", "if again && !ws.lost.Load() {", "if again && false {"},
 	{"a lost watch is not begun again", "watches.go", "				ws.lost.Store(true)\n				return\n			}\n			ws.signal()", "				return\n			}\n			ws.signal()"},
