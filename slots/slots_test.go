@@ -187,17 +187,6 @@ func TestRunErrors(t *testing.T) {
 		if err := s.Run(t.Context(), func(context.Context, lease.Token) error { return mine }); !errors.Is(err, mine) {
 			t.Errorf("got %v, want the error of f", err)
 		}
-		if err := s.Run(t.Context(), func(ctx context.Context, _ lease.Token) error {
-			if i, ok := Number(ctx); i != 0 || !ok {
-				t.Errorf("slot %d, %v", i, ok)
-			}
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
-		if i, ok := Number(t.Context()); ok {
-			t.Errorf("slot %d without a slot", i)
-		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(interrupted{})
 		if err := s.Run(ctx, h.work(s, 0)); err != (interrupted{}) || !session.Stopped(ctx, err) {
@@ -211,16 +200,18 @@ func TestRunErrors(t *testing.T) {
 	})
 }
 
-// The work can ask the Session of its slot for how long it is held, and give it up.
+// The work can ask for the number of its slot, and the Session of the slot for how long it is held, and give it up.
 func TestSession(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
-		if Session(t.Context()) != nil {
-			t.Error("there is a Session outside Run")
+		if i, ok := Number(t.Context()); ok || Session(t.Context()) != nil {
+			t.Errorf("slot %d or a Session outside Run", i)
 		}
-		err := h.slots("a", 2, 0).Run(t.Context(), func(ctx context.Context, tok lease.Token) error {
+		s := h.slots("a", 2, 0)
+		h.run(s, time.Hour) // in slot 0
+		err := s.Run(t.Context(), func(ctx context.Context, tok lease.Token) error {
 			held := Session(ctx)
-			if held.Name() != "x/slots/0" || held.Token() != tok {
-				t.Errorf("the Session has %q and %s, want x/slots/0 and %s", held.Name(), held.Token(), tok)
+			if i, ok := Number(ctx); i != 1 || !ok || held.Name() != "x/slots/1" || held.Token() != tok {
+				t.Errorf("slot %d, %v; the Session has %q and %s, want x/slots/1 and %s", i, ok, held.Name(), held.Token(), tok)
 			}
 			first, ok := held.Until()
 			if left := time.Until(first); !ok || left <= 0 || left > 30*time.Second {
