@@ -48,7 +48,7 @@ func (s *Server) Must(t testing.TB, args ...any) any {
 // Await sends a command again and again, until its answer contains a text.
 func (s *Server) Await(t testing.TB, text string, args ...any) {
 	t.Helper()
-	shorthand.Eventually(t, fmt.Sprint(args), func(ctx context.Context) error {
+	shorthand.Eventually(t, fmt.Sprintf("%v", args), func(ctx context.Context) error {
 		answer, err := s.Do(ctx, args...)
 		if err == nil && !strings.Contains(fmt.Sprint(answer), text) {
 			err = fmt.Errorf("the answer is %v, without %q", answer, text)
