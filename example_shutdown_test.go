@@ -1,4 +1,4 @@
-package session_test
+package lease_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // A leader that is asked to stop finishes the requests of its HTTP server before another process can lead.
-func ExampleRun_shutdown() {
+func ExampleWhileHeld_shutdown() {
 	l, err := memory.New(nil).Lease("api", nil)
 	if err != nil {
 		log.Fatal(err)
