@@ -259,12 +259,12 @@ func (o *Options) inRange(given *Options) error {
 // field exists, the error names the first field that the caller has set. If a longer Duration would leave
 // enough time, the error then also contains the shortest such Duration.
 func (o *Options) leaveTime(given *Options) error {
-	timeLeft := o.timeLeft() - o.window()
+	machine := o.machine()
+	timeLeft := o.timeLeft() - machine.Window()
 	if timeLeft >= 0 {
 		return nil
 	}
-	machine := o.machine()
-	window := o.window().String()
+	window := machine.Window().String()
 	if given.StopWindow == 0 {
 		window += " (the shortest default; set StopWindow to allow less)"
 	}
@@ -322,7 +322,7 @@ func (o *Options) leastDuration(below time.Duration) time.Duration {
 		c := *o
 		c.Duration = d
 		c = c.filled()
-		return c.timeLeft() >= c.window()
+		return c.timeLeft() >= max(0, c.StopWindow)
 	}
 	low, high := below/time.Millisecond, longest/time.Millisecond
 	if low >= high || !enough(high*time.Millisecond) {
@@ -344,9 +344,6 @@ func (o *Options) timeLeft() time.Duration {
 	machine := o.machine()
 	return machine.Budget(o.Duration) - o.RenewInterval - 2*o.RequestTimeout - o.RetryDelay
 }
-
-// window returns the StopWindow, or 0 if there is no stop window.
-func (o *Options) window() time.Duration { return max(0, o.StopWindow) }
 
 func (o *Options) machine() holder.Options {
 	return holder.Options{Owner: o.Owner, TakeOver: o.TakeOver, Duration: o.Duration, RenewInterval: o.RenewInterval, RequestTimeout: o.RequestTimeout,

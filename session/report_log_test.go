@@ -88,38 +88,21 @@ func TestLogOfWaiting(t *testing.T) {
 	})
 }
 
-// Work that does not end with its context is reported once, after a StopWindow.
-func TestLogOfWorkThatGoesOn(t *testing.T) {
-	const text = `level=WARN msg="lease: the work goes on, although its context has ended" name=jobs/nightly for=5s`
+// Work that does not end with its context is reported once, after a StopWindow. Work that releases its lease, or
+// hands it over, and returns the cause of its context, has not failed.
+func TestLogOfTheEnd(t *testing.T) {
+	const goesOn, ended = `level=WARN msg="lease: the work goes on, although its context has ended" name=jobs/nightly for=5s`, `level=INFO msg="lease: term ended"`
 	synctest.Test(t, func(t *testing.T) {
 		for late, want := range map[time.Duration]int{4 * time.Second: 0, time.Hour: 1} {
 			h, book := overMemory().open(t, nil), newLogbook()
-			ctx, cancel := context.WithCancel(t.Context())
-			_ = session.Run(ctx, h, func(context.Context, lease.Token) error {
-				cancel()
+			err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
+				_ = h.Release(ctx)
 				time.Sleep(late)
-				return nil
+				return context.Cause(ctx)
 			}, &session.RunOptions{Logger: slog.New(book)})
-			if lines := book.lines(text); len(lines) != want {
-				t.Errorf("work that goes on for %v is reported %d times in\n%s", late, len(lines), book.out.String())
+			if lines := book.lines(goesOn); !errors.Is(err, lease.ErrReleased) || len(lines) != want || len(book.lines(ended)) != 1 {
+				t.Errorf("work that goes on for %v: %v, and the log is\n%s", late, err, book.out.String())
 			}
-		}
-	})
-}
-
-// Work that releases its lease, or hands it over, and returns the cause of its context, has not failed.
-func TestLogOfWorkThatReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, book := overMemory().open(t, nil), newLogbook()
-		err := session.Run(t.Context(), h, func(ctx context.Context, _ lease.Token) error {
-			_ = h.Release(ctx)
-			return context.Cause(ctx)
-		}, &session.RunOptions{Logger: slog.New(book)})
-		if !errors.Is(err, lease.ErrReleased) {
-			t.Errorf("Run returns %v", err)
-		}
-		if lines := book.lines(`level=INFO msg="lease: term ended"`); len(lines) != 1 {
-			t.Errorf("the end is not in\n%s", book.out.String())
 		}
 	})
 }
