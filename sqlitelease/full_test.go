@@ -80,27 +80,31 @@ func fill(path string) error {
 	return s.Close()
 }
 
-// If the disk is full, the error says so, earlier grants are kept, and the store goes on when there is room.
+// runFill runs a child process, which fills the disk with leases in the file at path.
+func runFill(t *testing.T, cmd *exec.Cmd, path string) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), childVariable+"=fill "+path)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "kept ") || string(out) == "kept 0\n" {
+		t.Errorf("%v: %.300s", err, out)
+	}
+	t.Logf("%.300s", out)
+}
+
+// If the file cannot grow, the error says so, earlier grants are kept, and the store goes on when there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	said := func(t *testing.T, cmd *exec.Cmd, path string) {
-		cmd.Env = append(os.Environ(), childVariable+"=fill "+path)
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.HasPrefix(string(out), "kept ") || string(out) == "kept 0\n" {
-			t.Errorf("%v: %.300s", err, out)
-		}
-		t.Logf("%.300s", out)
+	runFill(t, exec.CommandContext(t.Context(), os.Args[0]), newPath(t))
+}
+
+// The same holds for a file system that is full. The test is skipped if this process must not mount one.
+func TestFullFileSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const script = `mount -t tmpfs -o size=1m none "$0"`
+	if out, err := exec.Command("unshare", "-m", "sh", "-c", script, dir).CombinedOutput(); err != nil {
+		t.Skipf("only a process that may mount can have a small file system: %v: %s", err, out)
 	}
-	t.Run("limit", func(t *testing.T) {
-		said(t, exec.CommandContext(t.Context(), os.Args[0]), newPath(t))
-	})
-	t.Run("filesystem", func(t *testing.T) {
-		dir := t.TempDir()
-		const script = `mount -t tmpfs -o size=1m none "$0"`
-		if out, err := exec.Command("unshare", "-m", "sh", "-c", script, dir).CombinedOutput(); err != nil {
-			t.Skipf("only a process that may mount can have a small file system: %v: %s", err, out)
-		}
-		const ballast = ` && head -c 300000 /dev/zero >"$0/ballast" && exec "$1"`
-		said(t, exec.CommandContext(t.Context(), "unshare", "-m", "sh", "-c", script+ballast, dir, os.Args[0]), filepath.Join(dir, "leases.db"))
-	})
+	const ballast = ` && head -c 300000 /dev/zero >"$0/ballast" && exec "$1"`
+	runFill(t, exec.CommandContext(t.Context(), "unshare", "-m", "sh", "-c", script+ballast, dir, os.Args[0]), filepath.Join(dir, "leases.db"))
 }
