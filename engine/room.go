@@ -48,12 +48,12 @@ type holding struct {
 }
 
 // The method answered counts a request that the server has carried out. This request has renewed the given
-// number of leases, and also contained the given number of other requests. The last parameter is true if
+// number of leases, and also contained the given number of other requests. The parameter atLimit is true if
 // other requests are waiting, so that the server is probably at its limit.
-func (r *room) answered(now time.Time, renewals, others int, most bool) {
+func (r *room) answered(now time.Time, renewals, others int, atLimit bool) {
 	r.requests += max(1, renewals+others)
 	r.renewals += renewals
-	r.idle = r.idle || !most
+	r.idle = r.idle || !atLimit
 	took := now.Sub(r.began)
 	if took < window {
 		return

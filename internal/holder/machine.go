@@ -1,3 +1,4 @@
+// Package holder makes all decisions of a session.Session, without a clock, a lock or a goroutine.
 package holder
 
 import (
