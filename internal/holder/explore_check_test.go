@@ -75,7 +75,7 @@ func (w *world) answered(p packet, res lease.Result, err error, stuck bool) {
 	} else if p.Aim == AimRelease {
 		*h.flag(p.ID) |= unknown
 	}
-	failed := uncertain || p.Aim == AimRelease && code != 0 && !code.Refusal()
+	failed := uncertain || code != 0 && !code.Refusal()
 	if failed && (p.Aim == AimRelease || p.Aim == AimProbe) {
 		for i := range h.flags {
 			if p.due>>i&1 != 0 {
