@@ -2,6 +2,7 @@ package kubelease_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,13 +39,27 @@ func (r *tokenRun) open(wrap ...wrapper) lease.Authority {
 // grant acquires and releases the lease, and checks the token.
 func (r *tokenRun) grant(who string, a lease.Authority) {
 	r.Helper()
-	tok := do(r, a, r.name, acquire(idA, time.Minute), 0).Record.Token()
+	tok := r.ask(who, a, acquire(idA, time.Minute)).Record.Token()
 	if tok.Compare(r.newest) <= 0 {
 		r.Errorf("%s: %s: token %s after %s", r.what, who, tok, r.newest)
 	}
 	r.newest = max(r.newest, tok)
-	if _, err := a.Do(r.Context(), r.name, release(idA)); err != nil && lease.CodeOf(err) == 0 {
-		r.Fatalf("%s: %s: %v", r.what, who, err)
+	r.ask(who, a, release(idA))
+}
+
+// ask repeats a request that fails, because a machine can stand still for longer than it may take to connect.
+func (r *tokenRun) ask(who string, a lease.Authority, req lease.Request) lease.Result {
+	r.Helper()
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+		res, err := a.Do(ctx, r.name, req)
+		cancel()
+		switch {
+		case err == nil, req.Action == lease.ActionRelease && lease.CodeOf(err) != 0:
+			return res
+		case try == 3, lease.CodeOf(err).Refusal():
+			r.Fatalf("%s: %s: %v", r.what, who, err)
+		}
 	}
 }
 
