@@ -54,8 +54,7 @@ type Options struct {
 
 	// AssumeNoEviction turns off the check of the eviction policy, for a server that does not permit INFO. If
 	// you set AssumeNoEviction, make sure that the maxmemory-policy of the server is noeviction: see the
-	// README. Without INFO, the Store also gives no warning if the server has no append-only
-	// file.
+	// README. Without INFO, the Store also gives no warning if the server has no append-only file.
 	AssumeNoEviction bool
 }
 

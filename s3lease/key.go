@@ -14,8 +14,9 @@ const mostKey, keptOfLong = 200, 120
 const checkKey = "=check"
 
 // keyOf returns the key of a name, without the prefix of the Store. Every byte except letters, digits, '-',
-// '_' and '.' becomes '=' and two hex digits, and so does a '.' at the beginning. This includes slashes, because a service that stores objects in
-// files cannot have both jobs and jobs/nightly. A long key is cut, and a hash of the name is added.
+// '_' and '.' becomes '=' and two hex digits. This includes slashes, because a service that stores objects in
+// files cannot have both jobs and jobs/nightly. A '.' at the beginning is written in the same way. A long key
+// is cut, and a hash of the name is added.
 func keyOf(name string) string {
 	key := escape(name)
 	if len(key) <= mostKey {

@@ -44,8 +44,8 @@ type Options struct {
 //
 //   - Load creates the object of a lease if it does not exist.
 //   - Watch signals a change after at most [Options.PollInterval] and the time of the requests: a Store reads
-//     at most 16 watched objects at a time. Failed
-//     requests do not end a watch, but its context does, and an error that a retry cannot fix.
+//     at most 16 watched objects at a time. Failed requests do not end a watch, but its context does, and an
+//     error that a retry cannot fix.
 //   - List takes one request for each 1,000 objects, and one more for each object.
 type Store struct{ *engine.Store }
 
